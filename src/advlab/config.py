@@ -1,0 +1,43 @@
+"""The frozen, strict base of everything that can be configured."""
+
+import hashlib
+import json
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from .errors import AdvlabError
+
+
+class Config(BaseModel):
+    """Frozen, typed, finite, and strict about unknown keys; equal configs have equal keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def __init__(self, **data: Any):
+        try:
+            super().__init__(**data)
+        except ValidationError as error:
+            raise AdvlabError(_one_line(type(self).__name__, error)) from None
+
+    def canonical(self) -> str:
+        """The same text for the same settings, whatever order they were written in."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
+
+    def key(self) -> str:
+        """A short name that changes when, and only when, the settings do."""
+        return hashlib.sha256(self.canonical().encode()).hexdigest()[:16]
+
+
+def _one_line(name: str, error: ValidationError) -> str:
+    problems = []
+    for problem in error.errors():
+        place = ".".join(str(part) for part in problem["loc"]) or "value"
+        if problem["type"] == "extra_forbidden":
+            problems.append(f"{place}: unknown setting")
+        else:
+            message = problem["msg"].removeprefix("Value error, ")
+            came = problem.get("input")
+            shown = repr(came) if not isinstance(came, dict | BaseModel) else "these settings"
+            problems.append(f"{place}: {message[:1].lower()}{message[1:]}, got {shown:.80}")
+    return f"{name}: " + "; ".join(problems)

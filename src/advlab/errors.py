@@ -1,0 +1,17 @@
+"""The one error users see: what was expected, what came, what to do."""
+
+
+class AdvlabError(ValueError):
+    """A mistake that the reader of one line can put right; the CLI prints it and exits with 2."""
+
+    def __init__(self, expected: str, came: object = None, advice: str = ""):
+        parts = [expected.rstrip(".")]
+        if came is not None:
+            parts.append(f"got {came}")
+        if advice:
+            parts.append(advice.rstrip("."))
+        super().__init__("; ".join(parts))
+
+    def __reduce__(self):
+        # Workers send errors between processes; the message is already whole.
+        return (type(self), (str(self),))

@@ -1,0 +1,47 @@
+"""Randomness is an argument: generators derived from names, and draws that split over replicates."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor
+
+from .errors import AdvlabError
+
+Rng = torch.Generator | Sequence[torch.Generator]
+"""One generator for all rows, or one a replicate: the rows are then R equal blocks in order."""
+
+
+def generator(*name: object) -> torch.Generator:
+    """The generator that belongs to a name such as (experiment, stream, seed): same name, same bits."""
+    digest = hashlib.sha256("/".join(str(part) for part in name).encode()).digest()
+    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+
+
+def generators(*name: object, seeds: Sequence[int]) -> list[torch.Generator]:
+    """One generator a replicate; adding seeds changes none of the earlier ones."""
+    return [generator(*name, seed) for seed in seeds]
+
+
+def normal(like: Tensor, rng: Rng) -> Tensor:
+    """Standard normal numbers in the shape, dtype and place of `like`."""
+    return _draw(like, rng, lambda block, one: block.normal_(generator=one))
+
+
+def uniform(like: Tensor, rng: Rng) -> Tensor:
+    """Uniform numbers on [0, 1) in the shape, dtype and place of `like`."""
+    return _draw(like, rng, lambda block, one: block.uniform_(generator=one))
+
+
+def _draw(like: Tensor, rng: Rng, fill: Callable[[Tensor, torch.Generator], object]) -> Tensor:
+    out = torch.empty_like(like, memory_format=torch.contiguous_format)
+    if isinstance(rng, torch.Generator):
+        fill(out, rng)
+        return out
+    if len(rng) == 0 or len(like) % len(rng):
+        raise AdvlabError(
+            f"{len(like)} rows must split evenly over the generators", f"{len(rng)} generators"
+        )
+    for block, one in zip(out.chunk(len(rng)), rng, strict=True):
+        fill(block, one)
+    return out

@@ -1,0 +1,20 @@
+"""A verdict: one claim, what was measured, and whether they agree."""
+
+from typing import Literal
+
+from ..config import Config
+
+Outcome = Literal["supported", "refuted", "undecided"]
+
+
+class Verdict(Config):
+    """One claim of a paper, the value that decides it with its interval over replicates, and the rule."""
+
+    id: str
+    claim: str
+    outcome: Outcome
+    measured: float | None
+    low: float | None = None
+    high: float | None = None
+    rule: str
+    note: str = ""

@@ -1,4 +1,4 @@
-"""Randomness is an argument: generators derived from names, and draws that split over replicates."""
+"""Randomness is an argument: generators made from names, draws that split over replicates."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ Rng = torch.Generator | Sequence[torch.Generator]
 
 
 def generator(*name: object) -> torch.Generator:
-    """The generator that belongs to a name such as (experiment, stream, seed): same name, same bits."""
+    """The generator of a name such as (experiment, stream, seed): same name, same bits."""
     digest = hashlib.sha256("/".join(str(part) for part in name).encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
 

@@ -1,0 +1,20 @@
+"""Attacks: one algorithm per file, one interface, one registry."""
+
+from .base import Attack as Attack
+from .base import Attacked as Attacked
+from .base import Loss as Loss
+from .exact import Exact as Exact
+from .fgm import FGM as FGM
+from .pgd import PGD as PGD
+from .simple import Identity as Identity
+from .simple import Random as Random
+from .surrogate import Surrogate as Surrogate
+
+ATTACKS: dict[str, type[Attack]] = {
+    "identity": Identity,
+    "random": Random,
+    "fgm": FGM,
+    "pgd": PGD,
+    "exact": Exact,
+    "surrogate": Surrogate,
+}

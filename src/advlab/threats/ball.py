@@ -1,0 +1,159 @@
+"""Balls in l1, l2 and linf, alone or cut by a box."""
+
+import torch
+from jaxtyping import Bool, Float
+from pydantic import model_validator
+from torch import Tensor
+
+from ..errors import AdvlabError
+from ..randomness import Rng
+from .base import Norm, Threat, check_finite, per_example, unit_l2
+from .sampling import uniform_in_ball
+from .solve import fill_l1, shrink_to_l1, stretch_to_l2
+
+ORDER: dict[str, float] = {"l1": 1.0, "l2": 2.0, "linf": float("inf")}
+DUAL: dict[str, float] = {"l1": float("inf"), "l2": 2.0, "linf": 1.0}
+
+
+class Ball(Threat):
+    """Every point within `radius` of the center in the norm and, where one is given, in the box.
+
+    There is no default box: data in R^d is never clamped.
+    """
+
+    norm: Norm
+    box: tuple[float, float] | None = None
+
+    @model_validator(mode="after")
+    def _box_is_ordered(self) -> "Ball":
+        if self.box is not None and not self.box[0] < self.box[1]:
+            raise AdvlabError("box: low must be below high", self.box)
+        return self
+
+    def project(
+        self, point: Float[Tensor, "batch *shape"], center: Float[Tensor, "batch *shape"]
+    ) -> Float[Tensor, "batch *shape"]:
+        """The point of ball and box together nearest to `point`: exact, not clip after project."""
+        if self.radius == 0:
+            return center.clone()
+        if self.norm == "linf":
+            low, high = self._interval(center)
+            return torch.minimum(torch.maximum(point, low), high)
+        move = (point - center).flatten(1)
+        inside = self.contains(point, center, slack=0.0)
+        if self.norm == "l2" and self.box is None:
+            length = move.norm(dim=1).clamp(min=torch.finfo(point.dtype).tiny)
+            nearest = move * (self.radius / length).clamp(max=1.0)[:, None]
+        elif self.norm == "l2":
+            nearest = move.sign() * stretch_to_l2(
+                move.abs(), self._room(move, center), self.radius, most=1.0
+            )
+        else:
+            room = self._room(move, center)
+            nearest = move.sign() * shrink_to_l1(move.abs(), room, self.radius)
+        moved = self._clamp(center + nearest.reshape(center.shape))
+        return torch.where(per_example(inside, point), point, moved)
+
+    def maximiser(
+        self, grad: Float[Tensor, "batch *shape"], center: Float[Tensor, "batch *shape"]
+    ) -> Float[Tensor, "batch *shape"]:
+        """The point of ball and box where the linear function with this gradient is largest."""
+        if self.box is None or self.radius == 0:
+            return center + self.radius * self.steepest(grad)
+        if self.norm == "linf":
+            low, high = self._interval(center)
+            moved = torch.where(grad > 0, high, low)
+            return torch.where(grad == 0, center, moved)
+        gain = grad.flatten(1)
+        room = self._room(gain, center)
+        fill = stretch_to_l2 if self.norm == "l2" else fill_l1
+        move = gain.sign() * fill(gain.abs(), room, self.radius)
+        return self._clamp(center + move.reshape(center.shape))
+
+    def steepest(self, grad: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
+        """The direction of unit norm that raises a function with this gradient fastest."""
+        if self.norm == "linf":
+            return grad.sign()
+        flat = grad.flatten(1)
+        if self.norm == "l2":
+            return unit_l2(flat).reshape(grad.shape)
+        largest = flat.abs().argmax(1, keepdim=True)
+        return (
+            torch.zeros_like(flat)
+            .scatter(1, largest, flat.gather(1, largest).sign())
+            .reshape(grad.shape)
+        )
+
+    def sample(
+        self, center: Float[Tensor, "batch *shape"], *, rng: Rng
+    ) -> Float[Tensor, "batch *shape"]:
+        """One uniform draw from ball and box around each center.
+
+        Exact without a box and for linf. Where a box cuts an l1 or l2 ball, rejection is exact, and
+        rows it gives up on (many dimensions) are uniform up to O(1/sqrt(d)).
+        """
+        if self.radius == 0:
+            return center.clone()
+        low, high = self._interval(center)
+        move = uniform_in_ball(
+            self.norm, self.radius, (low - center).flatten(1), (high - center).flatten(1), rng
+        )
+        return self._clamp(center + move.reshape(center.shape))
+
+    def norm_of(self, move: Float[Tensor, "batch *shape"]) -> Float[Tensor, " batch"]:
+        return torch.linalg.vector_norm(move.flatten(1), ORDER[self.norm], dim=1)
+
+    def dual_norm(self, w: Float[Tensor, "*batch_and_shape"]) -> Float[Tensor, "*batch"]:
+        """max of <w, move> over the unit ball: rows of a batch, or one number for one vector."""
+        rows = w[None] if w.ndim == 1 else w.flatten(1)
+        dual = torch.linalg.vector_norm(rows, DUAL[self.norm], dim=1)
+        return dual[0] if w.ndim == 1 else dual
+
+    def contains(
+        self,
+        point: Float[Tensor, "batch *shape"],
+        center: Float[Tensor, "batch *shape"],
+        slack: float | None = None,
+    ) -> Bool[Tensor, " batch"]:
+        """Whether each point is in ball and box, up to the rounding of its dtype (or `slack`)."""
+        if slack is None:
+            scale = self.radius + self.norm_of(center)
+            slack_rows = 16 * torch.finfo(point.dtype).eps * scale
+        else:
+            slack_rows = torch.full_like(center.flatten(1)[:, 0], slack)
+        inside = self.norm_of(point - center) <= self.radius + slack_rows
+        if self.box is None:
+            return inside
+        flat, edge = point.flatten(1), slack_rows[:, None]
+        return inside & ((flat >= self.box[0] - edge) & (flat <= self.box[1] + edge)).all(1)
+
+    def check_center(self, center: Tensor) -> None:
+        check_finite(center, "inputs")
+        if self.box is None or center.numel() == 0:
+            return
+        low, high = float(center.min()), float(center.max())
+        edge = 1e-6 * (self.box[1] - self.box[0])
+        if low < self.box[0] - edge or high > self.box[1] + edge:
+            raise AdvlabError(
+                f"inputs must lie in the declared box {self.box}",
+                f"values from {low:.4g} to {high:.4g}",
+                "declare the box of your data, or put normalisation inside the model",
+            )
+
+    def _interval(self, center: Tensor) -> tuple[Tensor, Tensor]:
+        low, high = center - self.radius, center + self.radius
+        if self.box is None:
+            return low, high
+        # A center a rounding outside the box must still be inside its own set.
+        low = torch.minimum(low.clamp(min=self.box[0]), center)
+        return low, torch.maximum(high.clamp(max=self.box[1]), center)
+
+    def _room(self, move: Float[Tensor, "batch d"], center: Tensor) -> Float[Tensor, "batch d"]:
+        """How far each coordinate may go in the direction of `move` before it meets the box."""
+        if self.box is None:
+            return torch.full_like(move, float("inf"))
+        flat = center.flatten(1)
+        return torch.where(move > 0, self.box[1] - flat, flat - self.box[0]).clamp(min=0.0)
+
+    def _clamp(self, point: Tensor) -> Tensor:
+        return point if self.box is None else point.clamp(*self.box)

@@ -1,0 +1,103 @@
+"""Caps of the unit sphere: the threat set of the convergence theory."""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float
+from pydantic import Field
+from scipy.special import betainc, betaincinv
+from torch import Tensor
+
+from ..errors import AdvlabError
+from ..randomness import Rng, normal, uniform
+from .base import Threat, check_finite, unit_l2
+
+
+class Cap(Threat):
+    """Every point of the unit sphere within Euclidean distance `radius` of the center."""
+
+    radius: float = Field(ge=0.0, le=2.0)
+
+    def project(
+        self, point: Float[Tensor, "batch *shape"], center: Float[Tensor, "batch *shape"]
+    ) -> Float[Tensor, "batch *shape"]:
+        """The nearest point of the cap: on the sphere, nearest is largest in inner product."""
+        return self.maximiser(point, center)
+
+    def maximiser(
+        self, grad: Float[Tensor, "batch *shape"], center: Float[Tensor, "batch *shape"]
+    ) -> Float[Tensor, "batch *shape"]:
+        """The gradient's own direction if the cap holds it, else its rim in that direction."""
+        if self.radius == 0:
+            return center.clone()
+        w, c = unit_l2(grad.flatten(1)), unit_l2(center.flatten(1))
+        inside = ((w - c).norm(dim=1) <= self.radius) & (w != 0).any(1)
+        rim = self._rim(unit_l2(_tangent(w, c)), c)
+        best = torch.where(inside[:, None], w, rim)
+        still = (w == 0).all(1)
+        return torch.where(still[:, None], c, best).reshape(center.shape)
+
+    def steepest(self, grad: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
+        """The Euclidean unit gradient; a step along it is brought back by project."""
+        return unit_l2(grad.flatten(1)).reshape(grad.shape)
+
+    def sample(
+        self, center: Float[Tensor, "batch *shape"], *, rng: Rng
+    ) -> Float[Tensor, "batch *shape"]:
+        """One uniform draw from each cap, by the law of its height over the rim."""
+        if self.radius == 0:
+            return center.clone()
+        c = unit_l2(center.flatten(1))
+        around = unit_l2(_tangent(normal(c, rng), c))
+        depth = _cap_depth(uniform(c[:, 0], rng), c.shape[1], self.radius)[:, None]
+        # depth is (1 - cos angle) / 2.
+        point = (1 - 2 * depth) * c + 2 * (depth * (1 - depth)).sqrt() * around
+        return unit_l2(point).reshape(center.shape)
+
+    def contains(
+        self, point: Float[Tensor, "batch *shape"], center: Float[Tensor, "batch *shape"]
+    ) -> Bool[Tensor, " batch"]:
+        flat = point.flatten(1)
+        slack = 64 * torch.finfo(point.dtype).eps
+        near = (flat - center.flatten(1)).norm(dim=1) <= self.radius + slack
+        return near & ((flat.norm(dim=1) - 1).abs() <= slack)
+
+    def check_center(self, center: Tensor) -> None:
+        check_finite(center, "inputs")
+        away = (center.flatten(1).norm(dim=1) - 1).abs()
+        if len(away) and float(away.max()) > 1e-5:
+            row = int(away.argmax())
+            raise AdvlabError(
+                "inputs of a Cap must lie on the unit sphere",
+                f"row {row} has norm {float(center.flatten(1)[row].norm()):.6g}",
+                "divide each input by its norm",
+            )
+
+    def _rim(self, tangent: Tensor, c: Tensor) -> Tensor:
+        cosine = 1 - self.radius**2 / 2
+        sine = self.radius * math.sqrt(max(0.0, 1 - self.radius**2 / 4))
+        return unit_l2(cosine * c + sine * tangent)
+
+
+def _tangent(w: Float[Tensor, "batch d"], c: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
+    """The part of w orthogonal to c; where w is parallel to c, any fixed orthogonal direction."""
+    part = w - (w * c).sum(1, keepdim=True) * c
+    part = part - (part * c).sum(1, keepdim=True) * c
+    axis = torch.zeros_like(c).scatter(1, c.abs().argmin(1, keepdim=True), 1.0)
+    spare = axis - (axis * c).sum(1, keepdim=True) * c
+    parallel = part.norm(dim=1, keepdim=True) <= 1e-12 * w.norm(dim=1, keepdim=True)
+    return torch.where(parallel, spare, part)
+
+
+def _cap_depth(u: Float[Tensor, " batch"], d: int, radius: float) -> Float[Tensor, " batch"]:
+    """Depth q = (1 - cos)/2 of a uniform point: density (q (1-q))^((d-3)/2) on [0, radius^2/4]."""
+    a, edge = (d - 1) / 2, radius**2 / 4
+    if edge < 1e-150:  # squares of such radii underflow; the cap is a flat disc there
+        return edge * u ** (1 / a)
+    mass = betainc(a, a, edge)
+    if mass > 1e-280:
+        q = betaincinv(a, a, u.double().cpu().numpy() * mass)
+        return torch.as_tensor(q, dtype=u.dtype, device=u.device)
+    # So deep in the tail the log density is a straight line over the depths that matter.
+    slope = (a - 1) * (1 / edge - 1 / (1 - edge))
+    return edge + torch.log1p(-u * (1 - math.exp(-slope * edge))) / slope

@@ -1,0 +1,259 @@
+"""Laws every attack obeys, whatever its algorithm."""
+
+import copy
+import warnings
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import nn
+
+from advlab.attacks import ATTACKS, FGM, PGD, Attack, Exact, Identity, Random, Surrogate
+from advlab.errors import AdvlabError
+from advlab.losses import ModelLoss, cross_entropy, logistic, margin, squared
+from advlab.threats import Ball, Cap
+
+EVERY = list(ATTACKS.values())
+NORMS = ["l1", "l2", "linf"]
+FINDS_LINEAR_OPTIMA = [
+    FGM(),
+    PGD(),
+    PGD(steps=20, step_size=0.25),
+    PGD(steps=5, restarts=2),
+    Exact(),
+    Surrogate(xi=0.0),
+    Surrogate(xi=0.0, inner=PGD()),
+]
+balls = st.builds(
+    Ball,
+    norm=st.sampled_from(NORMS),
+    radius=st.floats(0.0, 2.0),
+    box=st.sampled_from([None, (-2.0, 2.0)]),
+)
+threats = st.one_of(balls, st.builds(Cap, radius=st.floats(0, 1)))
+
+
+def seeded(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def inputs(seed: int, threat=None, rows: int = 6, d: int = 5) -> torch.Tensor:
+    x = torch.randn(rows, d, generator=seeded(seed), dtype=torch.float64).clamp(-2, 2)
+    return x / x.norm(dim=1, keepdim=True) if isinstance(threat, Cap) else x
+
+
+def network(seed: int, d: int = 5, classes: int = 3) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(d, 16), nn.Tanh(), nn.Linear(16, classes)).double()
+
+
+def losses(seed: int, rows: int = 6):
+    """A network's loss for every attack; Exact is about linear scores and gets one."""
+    y = torch.randint(0, 3, (rows,), generator=seeded(seed))
+    w = torch.randn(5, generator=seeded(seed + 1), dtype=torch.float64)
+    target = torch.randn(rows, generator=seeded(seed + 2), dtype=torch.float64)
+    return {
+        False: ModelLoss(network(seed), y, cross_entropy),
+        True: ModelLoss(lambda x: x @ w, target, squared),
+    }
+
+
+def loss_for(attack: type[Attack], seed: int, rows: int = 6) -> ModelLoss:
+    return losses(seed, rows)[attack is Exact]
+
+
+@pytest.mark.parametrize("attack", EVERY)
+@given(threat=threats, seed=st.integers(0, 100))
+@settings(max_examples=40, deadline=None)
+def test_stays_in_the_set_and_is_never_below_the_clean_loss(attack, threat, seed):
+    x, loss = inputs(seed, threat), loss_for(attack, seed)
+    result = attack()(loss, x, threat, rng=seeded(seed))
+    assert threat.contains(result.x, x).all()
+    assert (result.loss >= loss(x) - 1e-12).all()
+    torch.testing.assert_close(result.loss, loss(result.x), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("attack", EVERY)
+@pytest.mark.parametrize("threat", [*(Ball(norm=n, radius=0) for n in NORMS), Cap(radius=0)])
+def test_radius_zero_is_clean(attack, threat):
+    x, loss = inputs(3, threat), loss_for(attack, 3)
+    result = attack()(loss, x, threat, rng=seeded(0))
+    assert torch.equal(result.x, x)
+    assert torch.equal(result.loss, loss(x))
+
+
+@pytest.mark.parametrize("attack", FINDS_LINEAR_OPTIMA, ids=str)
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_reaches_the_worst_case_of_a_linear_model(attack, norm, dtype):
+    """The probe that peers miss by up to 0.8: flat Gaussian data, confident points, no box."""
+    rng = seeded(0)
+    x = torch.randn(256, 40, generator=rng, dtype=dtype)
+    w = torch.randn(40, generator=rng, dtype=dtype)
+    y = (x @ w).sign()
+    ball = Ball(norm=norm, radius={"l1": 0.8, "l2": 0.5, "linf": 0.1}[norm])
+    result = attack(ModelLoss(lambda x: 3 * x @ w, y, logistic), x, ball, rng=rng)
+    gap = (y * (result.x @ w)) - (y * (x @ w) - ball.radius * ball.dual_norm(w))
+    assert gap.mean() <= 1e-5 * ball.radius * ball.dual_norm(w)
+    assert gap.min() >= -1e-4
+    assert float((result.x - x).abs().max()) > 0
+
+
+@pytest.mark.parametrize("classes", [2, 3, 5])
+@pytest.mark.parametrize("attack", [FGM(), PGD()], ids=str)
+def test_two_class_cross_entropy_keeps_its_direction_when_confident(attack, classes):
+    """log-softmax rounds p_y to 1 and turns the gradient; ours must still point to the optimum."""
+    rng = seeded(1)
+    weights = torch.zeros(classes, 30)
+    weights[:2] = 4 * torch.randn(2, 30, generator=rng)
+    offset = torch.zeros(classes)
+    offset[2:] = -1000.0
+    x = torch.randn(100, 30, generator=rng)
+    outputs = lambda x: x @ weights.T + offset  # noqa: E731
+    y = outputs(x).argmax(1)
+    ball = Ball(norm="l2", radius=0.5)
+    result = attack(ModelLoss(outputs, y, cross_entropy), x, ball, rng=rng)
+    best = margin(outputs(x), y) + 0.5 * (weights[0] - weights[1]).norm()
+    assert float((best - margin(outputs(result.x), y)).mean()) < 1e-5 * float(best.abs().mean())
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_fgm_and_exact_are_exact_inside_a_box(norm):
+    rng = seeded(2)
+    x = torch.rand(50, 20, generator=rng, dtype=torch.float64)
+    w = torch.randn(20, generator=rng, dtype=torch.float64)
+    ball = Ball(norm=norm, radius={"l1": 3.0, "l2": 1.0, "linf": 0.3}[norm], box=(0, 1))
+    best = ball.maximiser(w.expand_as(x), x) @ w
+    for attack in (FGM(), Exact(), PGD(steps=5)):
+        found = attack(lambda x: x @ w, x, ball, rng=rng).loss
+        torch.testing.assert_close(found, best)
+
+
+def test_exact_tries_both_ends_and_finds_the_direction_behind_a_zero_residual():
+    w = torch.tensor([3.0, 4.0], dtype=torch.float64)
+    x = torch.zeros(1, 2, dtype=torch.float64)
+    loss = ModelLoss(lambda x: x @ w, torch.zeros(1, dtype=torch.float64), squared)
+    found = Exact()(loss, x, Ball(norm="l2", radius=0.1), rng=seeded(0)).loss
+    assert float(found) == pytest.approx(0.5**2)
+
+
+def test_exact_says_when_the_loss_is_not_linear():
+    with pytest.warns(UserWarning, match="only a lower bound"):
+        Exact()(losses(0)[False], inputs(0), Ball(norm="l2", radius=1.0), rng=seeded(0))
+
+
+@pytest.mark.parametrize("attack", EVERY)
+def test_data_in_r_d_is_never_clamped(attack):
+    x = 100 * inputs(5)
+    result = attack()(loss_for(attack, 5), x, Ball(norm="linf", radius=0.1), rng=seeded(0))
+    assert float((result.x - x).abs().max()) <= 0.1 + 1e-9
+
+
+@pytest.mark.parametrize("attack", EVERY)
+@pytest.mark.parametrize("norm", NORMS)
+def test_the_order_of_rows_is_irrelevant(attack, norm):
+    """Each row with its own generator: shuffle both, and the result is shuffled, bit for bit."""
+    x, order = inputs(7), torch.tensor([3, 1, 5, 0, 2, 4])
+    ball = Ball(norm=norm, radius=0.3)
+    loss = loss_for(attack, 7)
+    there = attack()(loss, x, ball, rng=[seeded(i) for i in range(6)])
+    back = attack()(loss.rows(order), x[order], ball, rng=[seeded(int(i)) for i in order])
+    torch.testing.assert_close(back.x, there.x[order], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("attack", EVERY)
+def test_the_same_generator_gives_the_same_bits(attack):
+    x, loss, ball = inputs(8), loss_for(attack, 8), Ball(norm="l2", radius=0.5)
+    once, again = (attack()(loss, x, ball, rng=seeded(4)) for _ in range(2))
+    assert torch.equal(once.x, again.x)
+
+
+@pytest.mark.parametrize("attack", EVERY)
+def test_the_model_is_left_as_it_was(attack):
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
+    model[2].eval()
+    model(torch.randn(16, 5)).sum().backward()
+    before = copy.deepcopy(model)
+    modes = [module.training for module in model.modules()]
+    grads = [p.grad.clone() for p in model.parameters()]
+    loss = ModelLoss(model, torch.zeros(6, dtype=torch.long), cross_entropy)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        attack()(loss, inputs(0).float(), Ball(norm="l2", radius=1), rng=seeded(0))
+    assert modes == [module.training for module in model.modules()]
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before.state_dict()[name]), name
+    for p, grad in zip(model.parameters(), grads, strict=True):
+        assert torch.equal(p.grad, grad)
+        assert p.requires_grad
+
+
+@pytest.mark.parametrize("attack", EVERY)
+def test_flat_image_and_odd_shapes_agree(attack):
+    """An attack sees a row, not its shape."""
+    flat = inputs(9, d=6)
+    weight = torch.randn(6, 3, generator=seeded(1), dtype=torch.float64)
+    y = torch.randint(0, 3, (6,), generator=seeded(2))
+    outputs = lambda x: (x.flatten(1) @ weight)[:, :1] if attack is Exact else x.flatten(1) @ weight  # noqa: E731
+    per_example = (lambda z, y: squared(z, y.double())) if attack is Exact else cross_entropy
+    loss = ModelLoss(outputs, y, per_example)
+    for ball in (Ball(norm=n, radius=0.4) for n in NORMS):
+        results = [
+            attack()(loss, flat.reshape(6, *shape), ball, rng=seeded(0)).x.flatten(1)
+            for shape in [(6,), (1, 2, 3), (3, 2)]
+        ]
+        torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-12)
+        torch.testing.assert_close(results[0], results[2], rtol=1e-9, atol=1e-12)
+
+
+def test_restarts_never_hurt_and_random_loses_to_pgd():
+    x, ball, loss = inputs(10), Ball(norm="l2", radius=1.0), losses(10)[False]
+    one = PGD(steps=10)(loss, x, ball, rng=seeded(0)).loss
+    many = PGD(steps=10, restarts=5)(loss, x, ball, rng=seeded(0)).loss
+    guess = Random(samples=10)(loss, x, ball, rng=seeded(0)).loss
+    assert (many >= one).all()
+    assert many.mean() > guess.mean() > Identity()(loss, x, ball, rng=seeded(0)).loss.mean()
+
+
+def test_fgm_cutoff_holds_back_rows_with_small_gradients():
+    scale = torch.tensor([1.0, 1e-3], dtype=torch.float64)
+    x = torch.ones(2, 3, dtype=torch.float64)
+    result = FGM(cutoff=0.01)(
+        lambda x: scale * x.sum(1), x, Ball(norm="l2", radius=1), rng=seeded(0)
+    )
+    assert torch.equal(result.x[1], x[1])
+    assert not torch.equal(result.x[0], x[0])
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+@given(seed=st.integers(0, 50), xi=st.floats(0.01, 10))
+@settings(max_examples=30, deadline=None)
+def test_the_surrogate_shrinks_by_its_formula(norm, seed, xi):
+    x, ball = inputs(seed), Ball(norm=norm, radius=0.3)
+    loss = losses(seed)[True]
+    grad = torch.autograd.grad(loss(x.requires_grad_()).sum(), x)[0]
+    x = x.detach()
+    move = Surrogate(xi=xi)(loss, x, ball, rng=seeded(0)).x - x
+    if norm == "l2":
+        expected = 0.3 * grad / (grad.norm(dim=1, keepdim=True) ** 2 + xi**2).sqrt()
+    else:
+        expected = 0.3 * grad.sign() * grad.abs() / (grad.abs() + xi)
+    torch.testing.assert_close(move, expected)
+    assert (ball.norm_of(move) < 0.3).all()
+    more = Surrogate(xi=2 * xi)(loss, x, ball, rng=seeded(0)).x - x
+    assert (ball.norm_of(more) <= ball.norm_of(move)).all()
+
+
+def test_bad_input_is_named():
+    ball = Ball(norm="l2", radius=1.0)
+    nan = torch.tensor([[0.0], [float("nan")]])
+    with pytest.raises(AdvlabError, match="row 1"):
+        FGM()(lambda x: x.sum(1), nan, ball, rng=seeded(0))
+    with pytest.raises(AdvlabError, match="one value an example"):
+        FGM()(lambda x: x.mean(), torch.zeros(2, 3), ball, rng=seeded(0))
+    with pytest.raises(AdvlabError, match="floating point"):
+        FGM()(lambda x: x.sum(1), torch.zeros(2, 3, dtype=torch.long), ball, rng=seeded(0))
+    with pytest.raises(AdvlabError, match="steps"):
+        PGD(steps=0)

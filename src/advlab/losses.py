@@ -26,7 +26,7 @@ def squared(outputs: Outputs, y: Targets) -> Values:
 
 def logistic(outputs: Outputs, y: Targets) -> Values:
     """log(1 + exp(-y f)), for one real output an example and labels -1, +1."""
-    return F.softplus(-y * _single(outputs))
+    return F.softplus(-_signs(y) * _single(outputs))
 
 
 def cross_entropy(outputs: Outputs, y: Targets) -> Values:
@@ -36,6 +36,7 @@ def cross_entropy(outputs: Outputs, y: Targets) -> Values:
     gradient, which then points elsewhere (peers miss the worst case of a linear model by it). This
     form is accurate until exp itself underflows: a lead of 87 in float32, 700 in float64.
     """
+    check_labels(outputs, y)
     gaps = outputs - outputs.gather(1, y[:, None])
     return F.softplus(gaps.masked_fill(_one_hot(outputs, y), float("-inf")).logsumexp(dim=1))
 
@@ -46,7 +47,8 @@ def margin(outputs: Outputs, y: Targets) -> Values:
     One real output an example means labels -1, +1 and margin -y f.
     """
     if outputs.ndim == 1 or outputs.shape[1] == 1:
-        return -y * _single(outputs)
+        return -_signs(y) * _single(outputs)
+    check_labels(outputs, y)
     own = outputs.gather(1, y[:, None])[:, 0]
     return outputs.masked_fill(_one_hot(outputs, y), float("-inf")).amax(1) - own
 
@@ -97,6 +99,20 @@ def evaluating(model: object) -> Iterator[None]:
             module.training = True
 
 
+def check_labels(outputs: Tensor, y: Tensor) -> None:
+    """Labels must be whole numbers that the outputs have a column for."""
+    if y.is_floating_point() or outputs.ndim != 2:
+        raise AdvlabError(
+            "whole-number labels and outputs of shape (batch, classes)",
+            f"labels {y.dtype}, outputs {tuple(outputs.shape)}",
+        )
+    if len(y) and not 0 <= int(y.min()) <= int(y.max()) < outputs.shape[1]:
+        raise AdvlabError(
+            f"labels must be 0 .. {outputs.shape[1] - 1}, one for each output",
+            f"labels from {int(y.min())} to {int(y.max())}",
+        )
+
+
 def _single(outputs: Tensor) -> Tensor:
     if outputs.ndim == 2 and outputs.shape[1] == 1:
         return outputs[:, 0]
@@ -107,6 +123,16 @@ def _single(outputs: Tensor) -> Tensor:
             "use cross_entropy for several outputs",
         )
     return outputs
+
+
+def _signs(y: Tensor) -> Tensor:
+    if not bool((y.abs() == 1).all()):
+        raise AdvlabError(
+            "labels must be -1 or +1 where a model has one output",
+            f"values from {float(y.min()):g} to {float(y.max()):g}",
+            "use 2 * y - 1 for labels 0 and 1",
+        )
+    return y
 
 
 def _one_hot(outputs: Tensor, y: Tensor) -> Tensor:

@@ -1,0 +1,18 @@
+"""Sources of data, one a file: laws to draw from, published sets, a user's own arrays."""
+
+from . import arrays as arrays
+from . import cifar10 as cifar10
+from . import mnist as mnist
+from .arrays import Arrays as Arrays
+from .arrays import from_arrays as from_arrays
+from .base import DataModel as DataModel
+from .directory import SETS as SETS
+from .directory import data_root as data_root
+from .directory import fetch as fetch
+from .regression import AR1 as AR1
+from .regression import LinearModel as LinearModel
+from .regression import Regression as Regression
+from .regression import Sparse as Sparse
+from .regression import symmetrise as symmetrise
+
+DATA: dict[str, type[DataModel]] = {"linear": LinearModel}

@@ -1,0 +1,158 @@
+"""A user's own arrays, checked once at the door."""
+
+import zipfile
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from jaxtyping import Float, Integer, Shaped, UInt8
+from torch import Tensor
+
+from ..errors import AdvlabError
+
+
+class Arrays(NamedTuple):
+    """Inputs x in natural units and one answer y an example: a class (int64) or a real number."""
+
+    x: Float[Tensor, "n *shape"]
+    y: Shaped[Tensor, " n"]
+
+
+def from_arrays(
+    x: Any, y: Any, *, classes: int | None = None, box: tuple[float, float] | None = None
+) -> Arrays:
+    """Tensors or array-likes as checked tensors: finite, of one length, in the box, known classes.
+
+    Real inputs keep 64 bits if they have them; whole-number inputs become float32 unscaled. With
+    `classes`, y holds whole numbers from 0 to classes - 1.
+    """
+    x, y = _tensor("x", x), _tensor("y", y)
+    x = x if x.dtype in (torch.float32, torch.float64) else x.to(torch.float32)
+    _check_shapes(x, y)
+    _check_finite("x", x)
+    _check_finite("y", y)
+    if box is not None:
+        _check_box(x, box)
+    if classes is not None:
+        _check_classes(y, classes)
+    return Arrays(x, y)
+
+
+def load(
+    path: str | PathLike[str],
+    *,
+    classes: int | None = None,
+    box: tuple[float, float] | None = None,
+) -> Arrays:
+    """The checked arrays of an .npz file with keys x and y, or images and labels."""
+    return from_arrays(*read_npz(Path(path)), classes=classes, box=box)
+
+
+def from_bytes(
+    x: UInt8[np.ndarray, "all *shape"],
+    y: Integer[np.ndarray, " all"],
+    n: int | None,
+    rng: torch.Generator | None,
+) -> Arrays:
+    """The first n images, or n different ones at random where a generator is given, in [0, 1]."""
+    if n is not None and not 1 <= n <= len(y):
+        raise AdvlabError(f"n from 1 to {len(y)}, the number of examples there are", n)
+    order = torch.arange(len(y)) if rng is None else torch.randperm(len(y), generator=rng)
+    keep = order[:n].numpy()
+    return Arrays(
+        torch.from_numpy(x[keep]).to(torch.float32) / 255,
+        torch.from_numpy(y[keep].astype(np.int64)),
+    )
+
+
+def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    """The two arrays of an .npz file, under x and y or images and labels; nothing is unpickled."""
+    try:
+        # Opened here, not by numpy, which leaves the file of a damaged archive open.
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            names = set(getattr(file, "files", ()))
+            for keys in (("x", "y"), ("images", "labels")):
+                if names.issuperset(keys):
+                    return file[keys[0]], file[keys[1]]
+    except FileNotFoundError:
+        raise AdvlabError("an .npz file", f"{path}, which does not exist") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, TypeError) as error:
+        raise AdvlabError(
+            "an .npz file of plain numbers",
+            f"{path} ({' '.join(str(error).split())})",
+            "write it with np.savez(path, x=x, y=y) from arrays that are not of dtype object",
+        ) from None
+    raise AdvlabError(
+        "an .npz file with keys x and y, or images and labels",
+        f"{path} with {', '.join(sorted(names)) or 'no keys'}",
+    )
+
+
+def _tensor(name: str, values: Any) -> Tensor:
+    if isinstance(values, Tensor):
+        if values.is_complex():
+            raise AdvlabError(f"real numbers in {name}", f"dtype {values.dtype}")
+        whole = not values.is_floating_point()
+        if whole:
+            return values.detach().to(torch.int64)
+        wide = torch.float64 if values.dtype == torch.float64 else torch.float32
+        return values.detach().to(wide)
+    try:
+        array = np.asarray(values)
+    except ValueError:
+        raise AdvlabError(f"{name} as one array", "rows of different lengths") from None
+    if array.dtype.kind not in "biuf":
+        raise AdvlabError(f"real numbers in {name}", f"dtype {array.dtype}")
+    if array.dtype.kind != "f":
+        wide = np.int64
+    else:
+        wide = np.float32 if array.dtype.itemsize <= 4 else np.float64
+    return torch.from_numpy(np.array(array, dtype=wide, order="C"))
+
+
+def _check_shapes(x: Tensor, y: Tensor) -> None:
+    if x.ndim < 2:
+        raise AdvlabError(
+            "x of shape (examples, features...)", tuple(x.shape), "reshape it to (-1, 1)"
+        )
+    if y.ndim != 1:
+        raise AdvlabError(
+            "one answer an example, y of shape (examples,)",
+            tuple(y.shape),
+            "take the argmax of one-hot labels, and flatten a column",
+        )
+    if len(x) != len(y):
+        raise AdvlabError("as many answers as inputs", f"{len(x)} inputs and {len(y)} answers")
+    if x.numel() == 0:
+        raise AdvlabError("at least one example with at least one feature", tuple(x.shape))
+
+
+def _check_finite(name: str, values: Tensor) -> None:
+    bad = ~values.isfinite()
+    if bad.any():
+        first = tuple(bad.nonzero()[0].tolist())
+        raise AdvlabError(
+            f"finite numbers in {name}", f"{int(bad.sum())} NaN or infinite, the first at {first}"
+        )
+
+
+def _check_box(x: Tensor, box: tuple[float, float]) -> None:
+    low, high = float(x.min()), float(x.max())
+    if not box[0] < box[1]:
+        raise AdvlabError("a box (low, high) with low < high", box)
+    if low < box[0] or high > box[1]:
+        raise AdvlabError(
+            f"x inside the box [{box[0]:g}, {box[1]:g}]",
+            f"values from {low:g} to {high:g}",
+            "give the box of your inputs; normalisation is a layer of the model",
+        )
+
+
+def _check_classes(y: Tensor, classes: int) -> None:
+    if y.is_floating_point():
+        raise AdvlabError("whole numbers as labels", f"dtype {y.dtype}", "convert y to integers")
+    low, high = int(y.min()), int(y.max())
+    if low < 0 or high >= classes:
+        raise AdvlabError(f"labels from 0 to {classes - 1}", f"labels from {low} to {high}")

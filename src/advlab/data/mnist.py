@@ -1,0 +1,92 @@
+"""MNIST from its four original idx files, gzipped or plain; nothing is unpickled."""
+
+import gzip
+import math
+import struct
+import zlib
+from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import UInt8
+
+from ..errors import AdvlabError
+from .arrays import Arrays, from_bytes
+from .directory import Split, absent, find
+
+FILES: dict[Split, tuple[str, str]] = {
+    "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
+    "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
+}
+BYTES = 8
+"""The code of unsigned bytes in the third byte of an idx file."""
+
+
+def load(
+    digits: Sequence[int] | None = None,
+    n: int | None = None,
+    directory: str | PathLike[str] | None = None,
+    split: Split = "train",
+    rng: torch.Generator | None = None,
+) -> Arrays:
+    """Images as float32 of shape (n, 1, 28, 28) in [0, 1], and the digits they show as int64.
+
+    Only images of `digits` are kept. Of these come the first n in the order of the files, or n
+    different ones at random where a generator is given.
+    """
+    if split not in FILES:
+        raise AdvlabError("split as train or test", repr(split))
+    images, labels = (_file(name, directory) for name in FILES[split])
+    x, y = read_idx(images, 3), read_idx(labels, 1)
+    if x.shape[1:] != (28, 28) or len(x) != len(y):
+        raise AdvlabError(
+            "as many images of 28 x 28 as labels",
+            f"shapes {x.shape} in {images} and {y.shape} in {labels}",
+        )
+    if y.size and y.max() > 9:
+        raise AdvlabError("digits from 0 to 9 as labels", f"{y.max()} in {labels}")
+    if digits is not None:
+        unknown = sorted(set(digits) - set(range(10)))
+        if unknown or not digits:
+            raise AdvlabError("one or more digits from 0 to 9", tuple(digits))
+        keep = np.isin(y, list(digits))
+        x, y = x[keep], y[keep]
+    return from_bytes(x[:, None], y, n, rng)
+
+
+def read_idx(path: Path, ndim: int) -> UInt8[np.ndarray, "..."]:
+    """The array of an idx file of unsigned bytes with this many axes."""
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as stream:
+            header = stream.read(4 * (1 + ndim))
+            if header[:4] != bytes([0, 0, BYTES, ndim]):
+                raise AdvlabError(
+                    f"an idx file of bytes with {ndim} axes (it starts with 0000080{ndim})",
+                    f"{path} which starts with {header[:4].hex() or 'nothing'}",
+                )
+            if len(header) < 4 * (1 + ndim):
+                raise AdvlabError("a whole idx file", f"{path}, which ends in its header")
+            shape = struct.unpack(f">{ndim}I", header[4:])
+            body = stream.read()
+    except (OSError, EOFError, zlib.error) as error:
+        raise AdvlabError(
+            "a whole gzip or plain idx file",
+            f"{path} ({' '.join(str(error).split())})",
+            "delete it and run `advlab data fetch mnist`",
+        ) from None
+    if len(body) != math.prod(shape):
+        raise AdvlabError(
+            f"{math.prod(shape)} bytes after the header of {path}",
+            len(body),
+            "delete it and run `advlab data fetch mnist`",
+        )
+    return np.frombuffer(bytearray(body), dtype=np.uint8).reshape(shape)
+
+
+def _file(name: str, directory: str | PathLike[str] | None) -> Path:
+    found = find("mnist", f"{name}.gz", directory) or find("mnist", name, directory)
+    if found is None:
+        raise absent("mnist", f"{name}.gz", directory)
+    return found

@@ -1,0 +1,50 @@
+"""Where the weights are kept after each step."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+
+import torch
+from pydantic import PositiveFloat
+from torch import Tensor
+
+from ..config import Config
+
+
+class Projection(Config):
+    """A closed convex set around the initial weights; every replicate has its own."""
+
+    radius: PositiveFloat
+
+    @abstractmethod
+    def factors(self, moves: Sequence[Tensor]) -> Sequence[Tensor]:
+        """By how much (at most 1) each replicate's move from its start must shrink, per array."""
+
+    def apply(self, weights: Sequence[Tensor], start: Sequence[Tensor]) -> None:
+        """Bring weights, each (replicates, ...), back to the set in place: nearest points."""
+        moves = [w - w0 for w, w0 in zip(weights, start, strict=True)]
+        for w, w0, move, factor in zip(weights, start, moves, self.factors(moves), strict=True):
+            factor = factor.reshape(-1, *[1] * (w.ndim - 1))
+            w.copy_(torch.where(factor < 1, w0 + factor * move, w))
+
+
+class LayerBalls(Projection):
+    """B(R) of the convergence paper for deep nets: Frobenius radius R / sqrt(m) in each layer."""
+
+    width: int = 1
+
+    def factors(self, moves: Sequence[Tensor]) -> Sequence[Tensor]:
+        limit = self.radius / math.sqrt(self.width)
+        return [_shrink(move.flatten(1).norm(dim=1), limit) for move in moves]
+
+
+class WholeBall(Projection):
+    """One Frobenius ball around the start for all weights together."""
+
+    def factors(self, moves: Sequence[Tensor]) -> Sequence[Tensor]:
+        total = torch.stack([(move**2).flatten(1).sum(1) for move in moves]).sum(0).sqrt()
+        return [_shrink(total, self.radius)] * len(moves)
+
+
+def _shrink(length: Tensor, limit: float) -> Tensor:
+    return (limit / length.clamp(min=torch.finfo(length.dtype).tiny)).clamp(max=1.0)

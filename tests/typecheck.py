@@ -1,0 +1,5 @@
+"""How shapes and types are checked while tests run: like beartype, but an int will do for a float."""
+
+from beartype import BeartypeConf, beartype
+
+checked = beartype(conf=BeartypeConf(is_pep484_tower=True))

@@ -51,10 +51,12 @@ def _attacked_residual(scene: Scene, theta: Float[Tensor, "R d"]) -> tuple[Tenso
     x = scene.x.reshape(len(theta), -1, theta.shape[1])
     r = torch.bmm(x, theta[:, :, None])[:, :, 0] - scene.y.reshape(len(theta), -1)
     if ball.norm == "l2":
-        a = theta.norm(dim=1, keepdim=True)
         # g = 2 r theta, so A = eps g / sqrt(|g|^2 + xi^2) = shift * theta; 0/0 means no attack.
-        size = (2 * a * r).square_().add_(xi**2).sqrt_()
-        shift = torch.where(size > 0, 2 * ball.radius * r / size, 0.0)
+        a = theta.norm(dim=1, keepdim=True)
+        if xi > 0:
+            shift = (r * (2 * a)).square_().add_(xi**2).rsqrt_().mul_(r).mul_(2 * ball.radius)
+        else:
+            shift = r.sign().mul_(torch.where(a > 0, ball.radius / a, 0.0))
         return torch.addcmul(r, shift, a**2), shift
     if xi == 0:
         shift = ball.radius * r.sign()[:, :, None] * theta.sign()[:, None]

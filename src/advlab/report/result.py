@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from pydantic import Field
+
 from ..config import Config
 from .verdict import Verdict
 
@@ -24,11 +26,15 @@ class Result(Config):
     scale: str
     seeds: int
     cases: int
-    failed: list[Failure] = []
-    settings: dict[str, Any] = {}
+    failed: list[Failure] = Field(default_factory=list)
+    settings: dict[str, Any] = Field(default_factory=dict)
     seconds: float
-    versions: dict[str, str] = {}
+    versions: dict[str, str] = Field(default_factory=dict)
     commit: str = ""
     finished: str = ""
-    verdicts: list[Verdict] = []
-    chart: dict[str, Any] = {}
+    verdicts: list[Verdict] = Field(default_factory=list)
+    chart: dict[str, Any] = Field(default_factory=dict)
+
+    def name(self, verdict: Verdict) -> str:
+        """A verdict's name among all experiments: its id, or experiment/id if that has no "/"."""
+        return verdict.id if "/" in verdict.id else f"{self.experiment}/{verdict.id}"

@@ -8,7 +8,7 @@ Outcome = Literal["supported", "refuted", "undecided"]
 
 
 class Verdict(Config):
-    """One claim of a paper, the value that decides it with its interval over replicates, and the rule."""
+    """One claim of a paper, the value that decides it with its interval, and the rule."""
 
     id: str
     claim: str

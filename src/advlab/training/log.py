@@ -21,11 +21,11 @@ class Log:
         return torch.stack(self.loss)
 
     def probe(self, name: str) -> Tensor:
-        """(probes taken, replicates)"""
+        """(probes taken, replicates, ...)"""
         return torch.stack(self.probes[name])
 
     def table(self, seeds: Sequence[int] | None = None) -> pl.DataFrame:
-        """One row a probe step and replicate: step, seed, loss and every probe."""
+        """One row a probe step and replicate: step, seed, loss and every probe that is a number."""
         replicates = len(self.loss[0])
         seeds = range(replicates) if seeds is None else seeds
         columns: dict[str, object] = {
@@ -34,5 +34,7 @@ class Log:
             "loss": self.losses()[self.probe_steps].flatten().double().numpy(),
         }
         for name in self.probes:
-            columns[name] = self.probe(name).flatten().double().numpy()
+            values = self.probe(name)
+            if values.ndim == 2:
+                columns[name] = values.flatten().double().numpy()
         return pl.DataFrame(columns)

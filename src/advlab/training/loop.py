@@ -27,7 +27,7 @@ from .projections import Projection
 from .schedules import Constant, Schedule
 
 Probe = Callable[[nn.Module], Tensor | float]
-"""What to measure of the model at a step: one number, or one a replicate."""
+"""What to measure of the model at a step: a number or an array; of a stack, one a replicate."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +188,8 @@ class _Run:
             with torch.no_grad():
                 for name, probe in self.probes.items():
                     measured = torch.as_tensor(probe(self.model)).detach().clone()
-                    self.log.probes[name].append(measured.reshape(self.replicates))
+                    alone = not isinstance(self.model, Stack)
+                    self.log.probes[name].append(measured[None] if alone else measured)
 
     @torch.no_grad()
     def _descend(self, grads: list[Tensor]) -> None:

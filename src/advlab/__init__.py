@@ -1,0 +1,57 @@
+"""A laboratory for adversarial training: theory, attacks, training and measurement side by side.
+
+Names are imported when first used, so `import advlab` is light:
+
+    import advlab
+    ball = advlab.threats.Ball(norm="l2", radius=0.5)
+    result = advlab.evaluate(model, x, y, ball, attack=advlab.attacks.PGD(), rng=rng)
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from . import attacks as attacks
+    from . import data as data
+    from . import lab as lab
+    from . import losses as losses
+    from . import measure as measure
+    from . import models as models
+    from . import papers as papers
+    from . import reduce as reduce
+    from . import report as report
+    from . import theory as theory
+    from . import threats as threats
+    from . import training as training
+    from .measure.robustness import evaluate as evaluate
+    from .training import fit as fit
+
+__version__ = "0.1.0"
+
+_OBJECTS = {"evaluate": "advlab.measure.robustness", "fit": "advlab.training"}
+_ROOMS = (
+    "threats",
+    "losses",
+    "data",
+    "models",
+    "attacks",
+    "training",
+    "theory",
+    "measure",
+    "reduce",
+    "report",
+    "lab",
+    "papers",
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOMS:
+        return import_module(f"advlab.{name}")
+    if name in _OBJECTS:
+        return getattr(import_module(_OBJECTS[name]), name)
+    raise AttributeError(f"module 'advlab' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_OBJECTS, *_ROOMS])

@@ -1,0 +1,90 @@
+"""The command `advlab`: one file a verb, imported only when that verb is called."""
+
+import sys
+from importlib import import_module
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from .. import __version__
+from ..errors import AdvlabError
+
+VERBS: dict[str, tuple[str, str]] = {
+    "list": ("advlab.cli.list:list_experiments", "Show the experiments and their claims."),
+    "run": (
+        "advlab.cli.run:run",
+        "Run experiments and decide their claims.",
+    ),
+    "report": ("advlab.cli.report:report", "Make one HTML page of everything that was run."),
+    "data": ("advlab.cli.data:data", "Show where data sets are, or fetch them."),
+}
+
+
+class _Verbs(TyperGroup):
+    """Lists the verbs by the lines above and imports only the one that is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[Any, Any, list[str]]:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, _imported(str(name)), rest
+
+
+def _imported(verb: str) -> Any:
+    module, _, name = VERBS[verb][0].partition(":")
+    found = getattr(import_module(module), name)
+    if isinstance(found, typer.Typer):
+        return get_command(found)
+    single = typer.Typer(add_completion=False)
+    single.command(verb)(found)
+    return get_command(single)
+
+
+app = typer.Typer(cls=_Verbs, add_completion=False)
+for _verb, (_, _help) in VERBS.items():
+    app.command(_verb, help=_help)(lambda: None)
+
+
+def _print_version(wanted: bool) -> bool:
+    if wanted:
+        typer.echo(f"advlab {__version__}")
+        raise typer.Exit
+    return wanted
+
+
+@app.callback()
+def advlab(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    """A laboratory for adversarial training: theory, attacks and training side by side.
+
+    Examples:
+
+    \b
+      advlab list
+      advlab run generalization/fig5 --scale smoke
+      advlab run "generalization/*" --jobs 2
+      advlab report
+    """
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line; a user's mistake is one line on stderr and exit code 2."""
+    arguments = (sys.argv[1:] if arguments is None else arguments) or ["--help"]
+    try:
+        code = get_command(app).main(arguments, prog_name="advlab", standalone_mode=False)
+    except AdvlabError as error:
+        code = _complain(str(error))
+    except typer.TyperException as error:
+        code = _complain(error.format_message())
+    sys.exit(code)
+
+
+def _complain(message: str) -> int:
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    return 2

@@ -1,0 +1,109 @@
+"""advlab report: one HTML page of everything that was run."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from ..report import Result
+    from ..report.findings import Finding
+
+_SCALES = ("smoke", "laptop", "paper")
+_REFUTED = 1
+
+
+def report(
+    out: Annotated[Path, typer.Option(help="The folder that holds all runs.")] = Path("runs"),
+    to: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
+    scale: Annotated[
+        Literal["smoke", "laptop", "paper"] | None,
+        typer.Option(help="Only results of this scale; the highest of each if left out."),
+    ] = None,
+) -> None:
+    """Make one HTML page of every result: figures, claims, verdicts and where they came from.
+
+    The exit code is 1 if a claim is refuted and not listed as a known finding.
+
+    Examples:
+
+    \b
+      advlab report
+      advlab report --out runs --to report.html
+      advlab report --scale paper
+    """
+    from ..errors import AdvlabError
+    from ..report.findings import load
+    from ..report.page import write_report
+
+    results = _read(out, scale)
+    if not results:
+        raise AdvlabError(
+            f"results in {out}" + (f" at {scale} scale" if scale else ""),
+            "none",
+            'compute some first, for example: advlab run "generalization/*" --scale laptop',
+        )
+    known = load(Path(__file__).parent.parent / "papers" / "findings.toml")
+    write_report(results, to, known)
+    _print_counts(results)
+    print(f"report: {to}")
+    surprises = _surprises(results, known)
+    for line in surprises:
+        print(f"refuted: {line}", file=sys.stderr)
+    if surprises:
+        raise typer.Exit(_REFUTED)
+
+
+def _read(out: Path, scale: str | None) -> "list[Result]":
+    """Each experiment's result at its highest scale, in the order a reader counts."""
+    from ..report import Result
+
+    best: dict[str, Result] = {}
+    for path in sorted(out.rglob("result-*.json")):
+        try:
+            result = Result.model_validate_json(path.read_bytes())
+            rank = _SCALES.index(result.scale)
+        except (ValueError, OSError) as error:
+            reason = " ".join(str(error).split())
+            print(f"skipped: {path} is not a result ({reason:.200})", file=sys.stderr)
+            continue
+        other = best.get(result.experiment)
+        if scale in (None, result.scale) and (not other or rank > _SCALES.index(other.scale)):
+            best[result.experiment] = result
+    return sorted(best.values(), key=lambda result: _natural(result.experiment))
+
+
+def _natural(name: str) -> list[tuple[str, int]]:
+    """Sorts fig2 before fig10."""
+    return [(text, int(digits or 0)) for text, digits in re.findall(r"(\D*)(\d*)", name)]
+
+
+def _surprises(results: "Sequence[Result]", known: "Mapping[str, Finding]") -> list[str]:
+    return [
+        f"{result.name(verdict)}: {verdict.claim}"
+        for result in results
+        for verdict in result.verdicts
+        if verdict.outcome == "refuted" and result.name(verdict) not in known
+    ]
+
+
+def _print_counts(results: "Sequence[Result]") -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    from ..report.page import OUTCOMES, counts
+
+    table = Table("experiment", "scale", show_footer=len(results) > 1)
+    table.columns[0].footer, table.columns[0].overflow = "all", "fold"
+    total = counts(results)
+    for name in (*OUTCOMES, "failed"):
+        table.add_column(name, justify="right", footer=str(total[name]))
+    for result in results:
+        found = counts([result])
+        cells = [str(found[name] or "-") for name in (*OUTCOMES, "failed")]
+        table.add_row(Text(result.experiment), result.scale, *cells)
+    Console().print(table)

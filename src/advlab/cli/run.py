@@ -1,0 +1,113 @@
+"""advlab run: compute experiments and decide their claims."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from ..report import Result
+
+_FAILED_CASES = 3
+_LONG = 10.0
+_COLUMNS = ("id", "claim", "outcome", "measured", "low", "high", "rule")
+_COLOURS = {"supported": "green", "refuted": "red", "undecided": "yellow"}
+
+
+def run(
+    names: Annotated[
+        list[str],
+        typer.Argument(help="Names, papers, globs, or your own module or .py file."),
+    ],
+    scale: Annotated[
+        Literal["smoke", "laptop", "paper"],
+        typer.Option(help="smoke: does it run; laptop: claims are decided; paper: as published."),
+    ] = "laptop",
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Replicates; more seeds keep what is there.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Worker processes; the number of cores if left out.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The folder that holds all runs.")] = Path("runs"),
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON line an experiment.")
+    ] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Forget stored runs of these cases first.")
+    ] = False,
+) -> None:
+    """Run experiments and decide their claims.
+
+    Only what is missing in the folder of runs is computed, so an interrupted run is continued by
+    the same command. Cases that fail are named, tried again next time, and make the exit code 3.
+
+    Examples:
+
+    \b
+      advlab run generalization/fig5 --scale smoke
+      advlab run "generalization/*" --seeds 20 --jobs 2
+      advlab run generalization --json --out runs
+      advlab run my_package.my_figure
+      advlab run path/to/my_figure.py --fresh
+    """
+    from ..papers import select
+
+    chosen = select(*names)  # a mistaken name is told before anything heavy is imported
+
+    from .. import lab
+    from ..lab.progress import duration
+
+    experiments = [lab.load(name) for name in chosen]
+    estimates = [experiment.estimate(scale, seeds) for experiment in experiments]
+    failed = 0
+    for experiment, seconds in zip(experiments, estimates, strict=True):
+        if seconds >= _LONG:
+            _say(f"{experiment.name} at {scale} scale takes about {duration(seconds)} from nothing")
+        result = lab.run(experiment, scale=scale, seeds=seeds, jobs=jobs, out=out, fresh=fresh)
+        failed += len(result.failed)
+        for failure in result.failed:
+            _say(f"failed: {experiment.name} {json.dumps(failure.case)}: {failure.reason}")
+        if as_json:
+            print(_line(result), flush=True)
+        else:
+            _print_table(result)
+    if failed:
+        _say(f"{failed} cases failed; the same command tries them again")
+        raise typer.Exit(_FAILED_CASES)
+
+
+def _line(result: "Result") -> str:
+    verdicts = [verdict.model_dump(include=set(_COLUMNS)) for verdict in result.verdicts]
+    return json.dumps({"experiment": result.experiment, "verdicts": verdicts})
+
+
+def _print_table(result: "Result") -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    title = f"{result.experiment}: {result.title} ({result.scale}, {result.seeds} seeds)"
+    table = Table("id", "claim", "outcome", "measured", "interval", "rule", title=Text(title))
+    for verdict in result.verdicts:
+        interval = "" if verdict.low is None else f"{_short(verdict.low)} to {_short(verdict.high)}"
+        rule = f"{verdict.rule} ({verdict.note})" if verdict.note else verdict.rule
+        table.add_row(
+            Text(verdict.id),
+            Text(verdict.claim),
+            Text(verdict.outcome, style=_COLOURS[verdict.outcome]),
+            _short(verdict.measured),
+            interval,
+            Text(rule),
+        )
+    Console().print(table)
+
+
+def _short(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

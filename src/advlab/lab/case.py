@@ -1,0 +1,66 @@
+"""What a figure file hands to the lab: its cases, what it is about, and what a case gives."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+import polars as pl
+from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+
+from ..config import Config
+from ..errors import AdvlabError
+
+Scale = Literal["smoke", "laptop", "paper"]
+
+
+class Case(Config):
+    """One setting and one block of replicates, computed together and stored as one run.
+
+    A case carries its own seeds, so its run depends on nothing outside it. More seeds mean more
+    blocks: the earlier blocks keep their keys, and their runs stay valid.
+    """
+
+    seed: NonNegativeInt = 0
+    replicates: PositiveInt = 1
+
+    @property
+    def seeds(self) -> range:
+        """The seeds of the replicates: seed, ..., seed + replicates - 1."""
+        return range(self.seed, self.seed + self.replicates)
+
+    @property
+    def cost(self) -> float:
+        """How long this case takes next to the others; override it where cases differ much."""
+        return 1.0
+
+
+def blocks(seeds: int, size: int) -> list[dict[str, int]]:
+    """The settings `seed` and `replicates` of the blocks that hold `seeds` replicates.
+
+    blocks(25, 10) holds the seeds 0-9, 10-19 and 20-24. With 40 seeds the first two blocks are the
+    same cases as before, so only the rest is computed; a short last block is computed again.
+    """
+    if seeds < 1 or size < 1:
+        raise AdvlabError("at least one seed and one replicate a block", f"{seeds} and {size}")
+    return [
+        {"seed": first, "replicates": min(size, seeds - first)} for first in range(0, seeds, size)
+    ]
+
+
+class About(Config):
+    """What an experiment reproduces, how long each scale takes, and the claims it decides."""
+
+    paper: str
+    item: str
+    title: str
+    seconds: dict[Scale, PositiveFloat]
+    claims: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What one case gives: tidy rows, and arrays by name for what does not fit in rows."""
+
+    table: pl.DataFrame
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict)

@@ -1,0 +1,256 @@
+"""Runs on disk: each appears by one rename when whole, and is checked whenever it is read."""
+
+import hashlib
+import io
+import json
+import os
+import shutil
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from uuid import uuid4
+
+import filelock
+import numpy as np
+import polars as pl
+import safetensors
+import safetensors.numpy
+
+from ..errors import AdvlabError
+from . import provenance
+from .case import Case, Computed
+
+_PARTIAL = ".partial-"
+
+
+class Corrupt(AdvlabError):
+    """A run that is there but cannot be trusted."""
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A run as read back from disk."""
+
+    table: pl.DataFrame
+    arrays: dict[str, np.ndarray]
+    seconds: float
+
+
+def encode(computed: object) -> dict[str, bytes]:
+    """The files of a result, in memory; a result that cannot be stored fails here, not on disk."""
+    if isinstance(computed, pl.DataFrame):
+        computed = Computed(computed)
+    if not isinstance(computed, Computed):
+        raise AdvlabError("compute gives a polars DataFrame or lab.Computed", type(computed))
+    if computed.table.is_empty():
+        raise AdvlabError("compute gives at least one row", "an empty table")
+    buffer = io.BytesIO()
+    computed.table.write_parquet(buffer)
+    files = {"metrics.parquet": buffer.getvalue()}
+    if computed.arrays:
+        arrays = {name: np.asarray(array, order="C") for name, array in computed.arrays.items()}
+        files["arrays.safetensors"] = safetensors.numpy.save(arrays)
+    return files
+
+
+class Store:
+    """The runs of one experiment, in one folder that several processes may share.
+
+    `<key>/` holds a whole run; `failed/<key>.json` says why a case has none; `corrupt/` keeps what
+    was found damaged; `.locks/` holds one empty file a case. A case is written only under its lock,
+    which the system releases when its holder dies.
+    """
+
+    def __init__(self, root: Path):
+        self.root = root
+
+    def open(self) -> None:
+        """Make the folder, and remove what killed processes left half-written."""
+        with self._writing():
+            (self.root / ".locks").mkdir(parents=True, exist_ok=True)
+        self.clean()
+
+    def clean(self, timeout: float = 0.0) -> None:
+        """Remove partial runs whose writer is dead, that is, whose lock can be had."""
+        for part in self.root.glob(f"{_PARTIAL}*"):
+            key = part.name.removeprefix(_PARTIAL).rsplit("-", 1)[0]
+            with self.lock(key, timeout) as mine:
+                if mine:
+                    _remove(part)
+
+    @contextmanager
+    def lock(self, key: str, timeout: float) -> Iterator[bool]:
+        """Hold the lock of a case, or yield False if it cannot be had in time (-1: wait)."""
+        with self._writing():
+            lock = filelock.FileLock(self.root / ".locks" / f"{key}.lock", timeout=timeout)
+            try:
+                lock.acquire()
+                mine = True
+            except filelock.Timeout:
+                mine = False
+        try:
+            yield mine
+        finally:
+            if mine:
+                lock.release()
+
+    def has(self, case: Case) -> bool:
+        """Is there a run, whole as far as its name tells?"""
+        return os.path.lexists(self.root / case.key())
+
+    def read(self, case: Case) -> Stored | None:
+        """The run of a case, None if there is none; a damaged one raises Corrupt."""
+        folder = self.root / case.key()
+        if not self.has(case):
+            return None
+        try:
+            run = json.loads(_read(folder / "run.json"))
+            files = {name: _read(folder / name) for name in run["sha256"]}
+            for file, data in files.items():
+                if hashlib.sha256(data).hexdigest() != run["sha256"][file]:
+                    raise ValueError(f"{file} is not what was written")
+            if json.loads(files["case.json"]) != json.loads(case.canonical()):
+                raise ValueError("case.json holds other settings")
+            table = pl.read_parquet(io.BytesIO(files["metrics.parquet"]))
+            arrays = safetensors.numpy.load(files.get("arrays.safetensors", _NO_ARRAYS))
+            return Stored(table, arrays, float(run["seconds"]))
+        except _DAMAGE as error:
+            raise Corrupt(f"a whole run in {folder}", _one_line(error)) from error
+
+    def write(self, case: Case, files: Mapping[str, bytes], seconds: float) -> None:
+        """Store a run (its lock is held): all of it, or nothing."""
+        key = case.key()
+        settings = json.dumps(case.model_dump(mode="json"), indent=2).encode()
+        whole = {"case.json": settings, **files}
+        about = {
+            "seconds": round(seconds, 3),
+            "versions": provenance.versions(),
+            "commit": provenance.commit(),
+            "finished": provenance.now(),
+            "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in whole.items()},
+        }
+        whole["run.json"] = json.dumps(about, indent=2).encode()
+        with self._writing(), self._partial(key) as part:
+            part.mkdir()
+            for name, data in whole.items():
+                _write(part / name, data)
+            _sync(part)
+            os.rename(part, self.root / key)
+            _sync(self.root)
+        self.forget_failure(case)
+
+    def set_aside(self, case: Case) -> None:
+        """Move a damaged run (its lock is held) to corrupt/<key>-<n>."""
+        with self._writing():
+            aside = self.root / "corrupt"
+            aside.mkdir(exist_ok=True)
+            n = 0
+            while os.path.lexists(aside / f"{case.key()}-{n}"):
+                n += 1
+            os.rename(self.root / case.key(), aside / f"{case.key()}-{n}")
+
+    def discard(self, case: Case) -> None:
+        """Forget the run of a case, unless another process is computing it right now."""
+        with self.lock(case.key(), 0.0) as mine:
+            if mine and self.has(case):
+                with self._writing(), self._partial(case.key()) as part:
+                    os.rename(self.root / case.key(), part)
+
+    def write_failure(self, case: Case, error: Exception) -> None:
+        """Store why a case (its lock is held) has no run."""
+        about = {
+            "case": case.model_dump(mode="json"),
+            "reason": _one_line(error),
+            "traceback": "".join(traceback.format_exception(error)).splitlines()[-20:],
+            "finished": provenance.now(),
+        }
+        self.write_json(case.key(), Path("failed") / f"{case.key()}.json", json.dumps(about))
+
+    def failure(self, case: Case) -> str | None:
+        """Why a case has no run, None if nothing is known."""
+        try:
+            record = json.loads((self.root / "failed" / f"{case.key()}.json").read_bytes())
+            return str(record["reason"])
+        except FileNotFoundError:
+            return None
+        except _DAMAGE:
+            return "the record of the failure is damaged"
+
+    def forget_failure(self, case: Case) -> None:
+        """Drop the failure of a case that has a run now."""
+        with self._writing(), suppress(FileNotFoundError):
+            (self.root / "failed" / f"{case.key()}.json").unlink()
+
+    def write_json(self, key: str, place: Path, text: str) -> None:
+        """Put a text in its place under the root at once; the lock of `key` is held."""
+        with self._writing(), self._partial(key) as part:
+            (self.root / place).parent.mkdir(exist_ok=True)
+            _write(part, text.encode())
+            os.replace(part, self.root / place)
+
+    @contextmanager
+    def _partial(self, key: str) -> Iterator[Path]:
+        part = self.root / f"{_PARTIAL}{key}-{uuid4().hex}"
+        try:
+            yield part
+        finally:
+            _remove(part)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise AdvlabError(
+                f"{self.root} takes new files",
+                error.strerror or error,
+                "whole runs are untouched; make room there or choose another --out",
+            ) from error
+
+
+_NO_ARRAYS = safetensors.numpy.save({})
+_DAMAGE = (
+    ValueError,  # also JSON, Unicode
+    KeyError,
+    TypeError,
+    FileNotFoundError,
+    NotADirectoryError,
+    IsADirectoryError,
+    pl.exceptions.PolarsError,
+    safetensors.SafetensorError,
+)
+
+
+def _one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path.name} is missing") from None
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)

@@ -1,0 +1,56 @@
+"""One folder a paper, one file a figure or table; the names below run them."""
+
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+
+from ..errors import AdvlabError
+
+EXPERIMENTS: dict[str, str] = {
+    "generalization/fig1": "advlab.papers.generalization.fig1",
+    "generalization/fig3": "advlab.papers.generalization.fig3",
+    "generalization/fig4": "advlab.papers.generalization.fig4",
+    "generalization/fig5": "advlab.papers.generalization.fig5",
+    "generalization/fig6": "advlab.papers.generalization.fig6",
+    "generalization/fig9": "advlab.papers.generalization.fig9",
+    "generalization/fig10": "advlab.papers.generalization.fig10",
+    "generalization/fig11": "advlab.papers.generalization.fig11",
+    "generalization/fig12": "advlab.papers.generalization.fig12",
+    "generalization/fig13": "advlab.papers.generalization.fig13",
+    "generalization/lasso": "advlab.papers.generalization.lasso",
+    "generalization/linf": "advlab.papers.generalization.linf",
+    "generalization/closed_forms": "advlab.papers.generalization.closed_forms",
+    "generalization/surrogate_limit": "advlab.papers.generalization.surrogate_limit",
+}
+
+
+def select(*wanted: str) -> list[str]:
+    """The experiments meant by names, papers and globs, in order and each once.
+
+    A module ("package.module", "package.module:object") or a file ("my_figure.py") is someone's own
+    experiment and is passed on as it is.
+    """
+    chosen: dict[str, None] = {}
+    for text in wanted:
+        name = text.removesuffix("/")
+        if name in EXPERIMENTS or _is_own(text):
+            chosen[name] = None
+            continue
+        found = [known for known in EXPERIMENTS if fnmatchcase(known, name)]
+        found = found or [known for known in EXPERIMENTS if known.startswith(f"{name}/")]
+        if not found:
+            raise AdvlabError("the name of an experiment", repr(text), _advice(name))
+        chosen.update(dict.fromkeys(found))
+    return list(chosen)
+
+
+def _is_own(text: str) -> bool:
+    return text.endswith(".py") or ("/" not in text and ("." in text or ":" in text))
+
+
+def _advice(name: str) -> str:
+    short = {known.rpartition("/")[2]: known for known in EXPERIMENTS}
+    near = get_close_matches(name, EXPERIMENTS, n=3)
+    near += [short[item] for item in get_close_matches(name.rpartition("/")[2], short, n=3)]
+    if not near:
+        return "`advlab list` shows the names"
+    return f"did you mean {' or '.join(dict.fromkeys(near))}?"

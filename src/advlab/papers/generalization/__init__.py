@@ -1,0 +1,1 @@
+"""Generalization properties of adversarial training (linear regression and lazy networks)."""

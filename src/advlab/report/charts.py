@@ -1,0 +1,249 @@
+"""Charts in one look: means over replicates with one standard deviation, theory dashed.
+
+Colours and fonts come from `theme`, which the page applies when it draws; a chart holds none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from . import tidy
+from .theme import CATEGORIES, TICKS
+
+WIDTH, HEIGHT = 260, 210
+
+AnyChart = alt.Chart | alt.LayerChart | alt.ConcatChart
+DASHED = "theory"
+"""The legend's word for dashed lines."""
+
+
+def curves(
+    table: pl.DataFrame,
+    x: str,
+    y: str,
+    color: str | None = None,
+    *,
+    theory: pl.DataFrame | None = None,
+    title: str = "",
+    x_title: str = "",
+    y_title: str = "",
+    log_x: bool = False,
+    log_y: bool = False,
+) -> alt.LayerChart:
+    """The mean of y at each x, in a band of one standard deviation over the rows there.
+
+    `theory` has the same columns and is drawn dashed; without the column x it is level lines.
+    """
+    rows = tidy.means(table, x, y, color, log_x=log_x, log_y=log_y)
+    axes = _Axes(table, x, y, color, x_title, y_title, log_x, log_y)
+    band = axes.chart(rows).mark_area(opacity=0.16).encode(y=axes.y("low"), y2="high")
+    # Only points carry a tooltip of their own place, so the line has invisible ones.
+    line = axes.chart(rows).mark_line(point=alt.OverlayMarkDef(opacity=0, size=90))
+    line = line.encode(y=axes.y("y"), tooltip=axes.tooltip(rows))
+    return _layer([band, line, *axes.dashed(theory)], title)
+
+
+def points(
+    table: pl.DataFrame,
+    x: str,
+    y: str,
+    color: str | None = None,
+    *,
+    theory: pl.DataFrame | None = None,
+    title: str = "",
+    x_title: str = "",
+    y_title: str = "",
+    log_x: bool = False,
+    log_y: bool = False,
+) -> alt.LayerChart:
+    """The mean of y at each x as a point, with an error bar of one standard deviation."""
+    rows = tidy.means(table, x, y, color, log_x=log_x, log_y=log_y)
+    axes = _Axes(table, x, y, color, x_title, y_title, log_x, log_y, padding=14)
+    bars = axes.chart(rows).mark_rule(strokeWidth=1.5).encode(y=axes.y("low"), y2="high")
+    dots = axes.chart(rows).mark_point(filled=True, size=60, opacity=1)
+    dots = dots.encode(y=axes.y("y"), tooltip=axes.tooltip(rows))
+    return _layer([*axes.dashed(theory), bars, dots], title)
+
+
+def boxes(
+    table: pl.DataFrame,
+    x: str,
+    y: str,
+    color: str | None = None,
+    *,
+    title: str = "",
+    x_title: str = "",
+    y_title: str = "",
+    log_y: bool = False,
+) -> alt.LayerChart:
+    """The extremes, quartiles and median of y at each x."""
+    rows = tidy.five_numbers(table, x, y, color)
+    axes = _Axes(table, x, y, color, x_title, y_title, log_y=log_y, beside=True)
+    whiskers = axes.chart(rows).mark_rule(strokeWidth=1.5).encode(y=axes.y("low"), y2="high")
+    box = axes.chart(rows).mark_bar(size=12).encode(y=axes.y("q1"), y2="q3")
+    box = box.encode(tooltip=axes.tooltip(rows))
+    middle = axes.chart(rows).mark_tick(thickness=2, size=12)
+    middle = middle.encode(y=axes.y("y"), color=alt.value("white"))
+    return _layer([whiskers, box, middle], title)
+
+
+def heat(
+    table: pl.DataFrame,
+    x: str,
+    y: str,
+    value: str,
+    *,
+    title: str = "",
+    x_title: str = "",
+    y_title: str = "",
+    value_title: str = "",
+) -> alt.Chart:
+    """The mean of a value in each cell of a grid."""
+    rows = tidy.cells(table, x, y, value)
+    text = rows.with_columns(
+        *(pl.Series(name, [tidy.label(level) for level in rows[name]]) for name in ("x", "y"))
+    )
+    named = alt.Color("value:Q", title=value_title or value)
+    chart = alt.Chart(text, width=WIDTH, height=HEIGHT, title=title or alt.Undefined).mark_rect()
+    return chart.encode(
+        x=alt.X("x:O", title=x_title or x, sort=tidy.labels(table, x), axis=alt.Axis(grid=False)),
+        y=alt.Y("y:O", title=y_title or y, sort=tidy.labels(table, y)[::-1]).axis(grid=False),
+        color=named,
+        tooltip=[
+            alt.Tooltip("x:O", title=x_title or x),
+            alt.Tooltip("y:O", title=y_title or y),
+            alt.Tooltip("value:Q", title=value_title or value, format=".4g"),
+        ],
+    )
+
+
+def panels(charts: Sequence[AnyChart], *, title: str = "", columns: int = 3) -> alt.ConcatChart:
+    """Charts side by side; the page fits their width and number in a row.
+
+    They share one legend, unless their colours stand for different things.
+    """
+    # Plots line up, not their labels: the spacing has room for an axis and a title.
+    spacing = {"row": 112, "column": 72}
+    together = alt.ConcatChart(
+        concat=list(charts),
+        columns=columns,
+        bounds="flush",
+        spacing=spacing,
+        title=title or alt.Undefined,
+    )
+    shared = len(set().union(*(_hues(chart) for chart in charts))) <= 1
+    return together if shared else together.resolve_scale(color="independent")
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """The encodings that the layers of one panel share."""
+
+    table: pl.DataFrame
+    x_name: str
+    y_name: str
+    color: str | None
+    x_title: str
+    y_title: str
+    log_x: bool = False
+    log_y: bool = False
+    padding: int = 0
+    beside: bool = False
+
+    def chart(self, rows: pl.DataFrame) -> alt.Chart:
+        encodings: dict[str, Any] = {"x": self.x()}
+        if self.color:
+            encodings["color"] = self.hue()
+        if self.color and self.beside:
+            encodings["xOffset"] = alt.XOffset("color:N", sort=tidy.labels(self.table, self.color))
+        return alt.Chart(rows, width=WIDTH, height=HEIGHT).encode(**encodings)
+
+    def x(self) -> alt.X:
+        title = self.x_title or self.x_name
+        if self.beside or not self.table[self.x_name].dtype.is_numeric():
+            order = tidy.levels(self.table, self.x_name).to_list()
+            return alt.X("x:O", title=title, sort=order)
+        scale = _scale(self.log_x, nice=False, padding=self.padding)
+        return alt.X("x:Q", title=title, scale=scale, axis=_axis(self.log_x))
+
+    def y(self, column: str) -> alt.Y:
+        title = self.y_title or self.y_name
+        scale = _scale(self.log_y, nice=TICKS)
+        return alt.Y(f"{column}:Q", title=title, scale=scale, axis=_axis(self.log_y))
+
+    def hue(self) -> alt.Color:
+        names = tidy.labels(self.table, self.color or "")
+        kind = "N" if len(names) <= len(CATEGORIES) else "O"
+        legend = alt.Legend(symbolType="circle")
+        return alt.Color(f"color:{kind}", title=self.color, sort=names, legend=legend)
+
+    def tooltip(self, rows: pl.DataFrame) -> list[alt.Tooltip]:
+        titles = {
+            "color": self.color,
+            "x": self.x_title or self.x_name,
+            "y": self.y_title or self.y_name,
+            "low": "from",
+            "high": "to",
+            "replicates": "replicates",
+        }
+        return [
+            alt.Tooltip(name, title=title, format=_digits(rows[name]))
+            for name, title in titles.items()
+            if title is not None
+        ]
+
+    def dashed(self, theory: pl.DataFrame | None) -> list[alt.Chart]:
+        if theory is None:
+            return []
+        color = self.color if self.color in theory.columns else None
+        rows = tidy.lines(theory, self.x_name, self.y_name, color, log_x=self.log_x)
+        rows = rows.with_columns(line=pl.lit(DASHED))
+        level = self.x_name not in theory.columns
+        chart = alt.Chart(rows, width=WIDTH, height=HEIGHT)
+        chart = chart.mark_rule(strokeWidth=1.5) if level else chart.mark_line(strokeWidth=1.5)
+        encodings: dict[str, Any] = {
+            "y": self.y("y"),
+            "strokeDash": alt.StrokeDash("line:N", title=None)
+            .scale(range=[[5, 4]])
+            .legend(symbolType="stroke", symbolSize=250),
+        }
+        if not level:
+            encodings["x"] = self.x()
+        if color:
+            encodings["color"] = self.hue()
+        return [chart.encode(**encodings)]
+
+
+def _scale(log: bool, **more: Any) -> alt.Scale:
+    return alt.Scale(type="log", **more) if log else alt.Scale(zero=False, **more)
+
+
+def _axis(log: bool) -> alt.Axis:
+    """On a log axis powers of ten have a line; they, their doubles and their fives have a label."""
+    if not log:
+        return alt.Axis()
+    digit = "round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))"
+    opacity = {"condition": {"test": f"{digit} == 1", "value": 1}, "value": 0}
+    number = "format(datum.value, datum.value < 1e-3 || datum.value >= 1e5 ? '~e' : '~g')"
+    label = f"indexof([1, 2, 5], {digit}) < 0 ? '' : {number}"
+    return alt.Axis(labelExpr=label, gridOpacity=opacity)
+
+
+def _digits(column: pl.Series) -> Any:
+    return ".4g" if column.dtype.is_float() else alt.Undefined
+
+
+def _hues(chart: AnyChart) -> set[str]:
+    """What the colours of a chart stand for."""
+    spec = chart.to_dict()
+    layers = [layer.get("encoding", {}) for layer in spec.get("layer", [spec])]
+    return {
+        encoding["color"]["title"] for encoding in layers if "title" in encoding.get("color", {})
+    }
+
+
+def _layer(layers: list[alt.Chart], title: str) -> alt.LayerChart:
+    return alt.LayerChart(layer=layers, title=title or alt.Undefined)

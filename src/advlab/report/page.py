@@ -1,0 +1,121 @@
+"""Results in, one HTML file out: it needs no network, and its tables need no JavaScript."""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, get_args
+from uuid import uuid4
+
+import vl_convert
+from altair import SCHEMA_VERSION
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from ..errors import AdvlabError
+from . import words
+from .findings import Finding
+from .result import Result
+from .theme import theme
+from .verdict import Outcome
+
+OUTCOMES: tuple[str, ...] = get_args(Outcome)
+
+
+def write_report(results: Sequence[Result], path: Path, known: Mapping[str, Finding]) -> None:
+    """Write the page; a reader sees the old file or the whole new one."""
+    page = render(results, known)
+    part = path.with_name(f".{path.name}-{uuid4().hex}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(page, encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        with suppress(OSError):
+            part.unlink()
+        came = f"{path}: {error.strerror}"
+        raise AdvlabError("a place where the report can be written", came) from None
+
+
+def render(results: Sequence[Result], known: Mapping[str, Finding]) -> str:
+    """The page as text, experiments in the order given and gathered by paper."""
+    papers: dict[str, list[dict[str, Any]]] = {}
+    for result in results:
+        entry = {"result": result, "anchor": _anchor(result), "counts": counts([result])}
+        papers.setdefault(result.paper, []).append(entry)
+    charts = sum(bool(result.chart) for result in results)
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            results=results,
+            papers=papers,
+            known=known,
+            outcomes=OUTCOMES,
+            total={**counts(results), "charts": charts},
+            finished=max((result.finished for result in results), default="")[:10],
+            version=version("advlab"),
+            themes={"light": theme(), "dark": theme(dark=True)},
+            bundle=Markup(_inline(_bundle())) if charts else "",
+            css=Markup(_asset("page.css")),
+            js=Markup(_asset("page.js")),
+        )
+    )
+
+
+def counts(results: Sequence[Result]) -> dict[str, int]:
+    """How many verdicts came out each way, how many there are, and how many cases failed."""
+    verdicts = [verdict for result in results for verdict in result.verdicts]
+    found = {name: sum(one.outcome == name for one in verdicts) for name in OUTCOMES}
+    failed = sum(len(result.failed) for result in results)
+    return {**found, "verdicts": len(verdicts), "failed": failed}
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("advlab.report", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["plural"] = words.plural
+    environment.filters |= {
+        "duration": words.duration,
+        "interval": words.interval,
+        "number": words.number,
+        "prose": words.prose,
+        "setting": words.setting,
+        "settings": words.settings,
+        "script_json": _script_json,
+    }
+    return environment
+
+
+def _bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed, in the version that altair writes charts for."""
+    version = ".".join(SCHEMA_VERSION.split(".")[:2])
+    # The stub asks for a snippet, but only without one is the bundle ready-made.
+    return vl_convert.javascript_bundle(vl_version=version)  # pyright: ignore[reportCallIssue]
+
+
+def _inline(script: str) -> str:
+    """A script that cannot end its own element early."""
+    return re.sub(r"</(?=script)", r"<\\/", script, flags=re.IGNORECASE)
+
+
+def _script_json(value: object) -> Markup:
+    # Within a script element only "<" can end the element or open a comment.
+    return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))
+
+
+def _asset(name: str) -> str:
+    return (files("advlab.report") / "assets" / name).read_text(encoding="utf-8")
+
+
+def _anchor(result: Result) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", result.experiment.lower()).strip("-")

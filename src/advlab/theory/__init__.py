@@ -1,0 +1,3 @@
+"""What is proved, computable without training: numpy and scipy in float64, never torch."""
+
+from . import linear as linear

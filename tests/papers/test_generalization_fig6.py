@@ -1,0 +1,155 @@
+"""Figure 6 runs end to end, its risks are right, and each of its verdicts can come out refuted."""
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from advlab import lab
+from advlab.attacks import FGM
+from advlab.data import LinearModel
+from advlab.losses import ModelLoss, squared
+from advlab.papers.generalization import fig6
+from advlab.papers.generalization.lazy_nets import NETS, NetCase, Problem, changes, linear_parts
+from advlab.theory.linear import adversarial_risk
+from advlab.threats import Ball
+
+BEST = 1.4828
+RISK = {("linear", 50): 1.481, ("linear", 400): 1.482, ("sigmoid", 50): 1.50, ("relu", 50): 1.51,
+        ("sigmoid", 400): 1.485, ("relu", 400): 1.489}  # fmt: skip
+IDENTITIES = {"equivariance": 1e-15, "linear network": 1e-16, "four times": 1e-15, "twice": 1e-15}
+DISTANCES = ["D_12", "D_23", "max |x'theta|"]
+
+
+def table(change: dict | None = None) -> pl.DataFrame:
+    """A table in which every claim is true; `change` maps a row to what is different in it."""
+    noise = np.random.default_rng(0)
+    rows = []
+    for seed in range(6):
+        wobble = 1e-3 * noise.standard_normal()
+        end = {"seed": seed, "radius": 0.3, "step": 4000, "steps": 4000, "best": BEST}
+        sizes = [(100, 50), (100, 400), (1000, 50)]
+        rows += [
+            end
+            | {"kind": "risk", "activation": net, "n": n, "width": h, "risk": RISK[net, h] + wobble}
+            for net in NETS
+            for n, h in sizes
+        ]
+        rows += [
+            end
+            | {"kind": "speed", "activation": net, "n": 1000, "width": 50, "step": 100}
+            | {"steps": 100, "risk": 1.7 + wobble, "standard": 1.3 + wobble}
+            for net in NETS
+        ]
+        rows.append({"seed": seed, "kind": "identities", **IDENTITIES})
+        rows += [
+            {"seed": seed, "kind": "distances", "width": h}
+            | dict.fromkeys(DISTANCES, 20 / h + wobble)
+            for h in (50, 200)
+        ]
+    return pl.DataFrame([(change or (lambda row: {}))(row) and row | change(row) or row
+                         for row in rows], infer_schema_length=None)  # fmt: skip
+
+
+def outcomes(rows: pl.DataFrame) -> dict[str, str]:
+    found = fig6.verdicts(rows)
+    return {verdict.id.removeprefix("generalization/"): verdict.outcome for verdict in found}
+
+
+def at(kind: str, **where):
+    return lambda row: row["kind"] == kind and all(row[k] == v for k, v in where.items())
+
+
+FALSE = {
+    "8a": (at("identities"), {"equivariance": 1e-9}),
+    "8b": (at("identities"), {"linear network": 1e-9}),
+    "8c": (at("identities"), {"four times": 1e-9}),
+    "8d": (at("identities"), {"twice": 0.7}),
+    "9a": (at("speed", activation="relu"), {"standard": 1.4}),
+    "9b": (at("speed", activation="sigmoid"), {"risk": 1.5}),
+    "9c": (at("risk", activation="sigmoid", n=1000), {"risk": 1.6}),
+    "9d": (at("risk", activation="sigmoid", n=100, width=400), {"risk": 1.55}),
+    "9e": (at("risk", activation="relu", n=100, width=50), {"risk": 1.45}),
+    "9f": (at("distances", width=200), {"D_23": 0.9}),
+}
+# A network below the linear one cannot also come nearer to it from above.
+ALSO = {"9e": {"9d": "refuted"}}
+
+
+def test_all_claims_hold_on_a_table_in_which_they_do():
+    assert outcomes(table()) == dict.fromkeys(FALSE, "supported")
+    assert [verdict.id for verdict in fig6.verdicts(table())] == list(fig6.ABOUT.claims)
+
+
+@pytest.mark.parametrize("part", FALSE)
+def test_a_false_claim_is_refuted_and_the_others_are_not(part):
+    where, what = FALSE[part]
+    expected = dict.fromkeys(FALSE, "supported") | ALSO.get(part, {}) | {part: "refuted"}
+    assert outcomes(table(lambda row: what if where(row) else {})) == expected
+
+
+def test_changes_pair_replicates_and_neighbouring_levels():
+    rows = pl.DataFrame(
+        {"seed": [0, 1, 0, 1, 0], "h": [5, 5, 9, 9, 20], "y": [1.0, 2.0, 4.0, 8.0, 1.0],
+         "net": ["a"] * 5}
+    )  # fmt: skip
+    found = changes(rows, "h", "y", "net")
+    assert {name: list(values) for name, values in found.items()} == {
+        "net a, h from 5 to 9": [3.0, 6.0],
+        "net a, h from 9 to 20": [-3.0],
+    }
+
+
+def test_smoke_runs_and_decides_nothing(tmp_path):
+    result = lab.run("generalization/fig6", scale="smoke", jobs=1, out=tmp_path)
+    assert not result.failed
+    assert {verdict.outcome for verdict in result.verdicts} == {"undecided"}
+    assert [verdict.id for verdict in result.verdicts] == list(fig6.ABOUT.claims)
+    exact = {verdict.id[-2:]: verdict.measured for verdict in result.verdicts[:4]}
+    assert max(exact["8a"], exact["8b"], exact["8c"]) < 1e-10 < 0.01 < exact["8d"]
+    assert len(result.chart["concat"]) == 2
+
+
+@pytest.mark.parametrize("activation", NETS)
+def test_the_risk_is_that_of_the_attack_in_the_whole_space(activation):
+    """The reduced, corrected estimate against a million plain losses of the unreduced network."""
+    law = LinearModel(n=4, d=30, theta0="unit", sigma2=0.5)
+    case = NetCase(activation=activation, n=4, width=5, radius=0.4, xi=0.1, lr=2.0, steps=20,
+                   replicates=2, tests=20_000)  # fmt: skip
+    problem = Problem.draw("test", law, case, delta=-1.0)
+    assert problem.train.x.shape == (2, 4, 10)
+    net = problem.fit(case).model
+    found = problem.risk(net, 0.4)
+    ball, rng = Ball(norm="l2", radius=0.4), torch.Generator().manual_seed(5)
+    for r in range(2):
+        # In law, the first coordinates of the basis and any 20 others.
+        x = torch.randn(200_000, problem.theta0.shape[1], generator=rng)
+        noise = torch.randn(len(x), generator=rng)
+        y = x @ problem.theta0[r] + 0.5**0.5 * noise
+        loss = FGM()(ModelLoss(net.replicate(r), y, squared), x, ball, rng=rng).loss.double()
+        error = float(loss.std()) / len(x) ** 0.5
+        assert abs(float(loss.mean()) - float(found[r])) < 4 * error * (1 + 10**0.5)
+    assert float((found - found.mean()).abs().max()) > 0
+
+
+def test_the_risk_of_a_linear_network_is_the_closed_form():
+    law = LinearModel(n=20, d=3, theta0="unit")
+    case = NetCase(activation="linear", n=20, width=5, steps=50, replicates=2, tests=50)
+    problem = Problem.draw("test", law, case, delta=0.5)
+    net = problem.fit(case).model
+    beta, ball = linear_parts(net).double().numpy(), Ball(norm="l2", radius=0.3)
+    exact = [
+        adversarial_risk(one, truth, 1.0, ball)
+        for one, truth in zip(beta, problem.theta0.double().numpy(), strict=True)
+    ]
+    np.testing.assert_allclose(problem.risk(net, 0.3), exact, rtol=1e-5)
+
+
+def test_a_seed_has_the_same_data_in_every_run():
+    law = LinearModel(n=20, d=3, theta0="unit")
+    stack = NetCase(activation="sigmoid", n=20, replicates=3, tests=10)
+    alone = NetCase(activation="relu", n=20, radius=0.1, seed=1, tests=10)
+    one, other = (Problem.draw("test", law, case, 0.5) for case in (stack, alone))
+    for first, second in zip((*one.train, *one.test), (*other.train, *other.test), strict=True):
+        torch.testing.assert_close(first[1], second[0])
+    torch.testing.assert_close(one.nets[1].theta, other.nets[0].theta)

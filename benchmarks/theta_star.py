@@ -1,15 +1,16 @@
 """The robust optimum at 100 radii: one vectorised root search against a general minimiser.
 
-Run: python benchmarks/theta_star.py
+python -m benchmarks.theta_star
 """
 
 import json
 
 import numpy as np
 from scipy.optimize import minimize
-from timing import interleaved
 
 from advlab.theory.linear import C0, eps_zero, optimal_path
+
+from .timing import interleaved
 
 TARGET = 50.0
 DIMENSION = 10

@@ -73,7 +73,7 @@ def run(
         if as_json:
             print(_line(result), flush=True)
         else:
-            _print_table(result)
+            _print_verdicts(result)
     if failed:
         _say(f"{failed} cases failed; the same command tries them again")
         raise typer.Exit(_FAILED_CASES)
@@ -84,25 +84,27 @@ def _line(result: "Result") -> str:
     return json.dumps({"experiment": result.experiment, "verdicts": verdicts})
 
 
-def _print_table(result: "Result") -> None:
+def _print_verdicts(result: "Result") -> None:
+    """One claim a paragraph: a table of so many words would be unreadable in a terminal."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.padding import Padding
     from rich.text import Text
 
-    title = f"{result.experiment}: {result.title} ({result.scale}, {result.seeds} seeds)"
-    table = Table("id", "claim", "outcome", "measured", "interval", "rule", title=Text(title))
+    console = Console(highlight=False)
+    title = f"{result.experiment}  {result.title}  ({result.scale}, {result.seeds} seeds)"
+    console.print(Text(title, style="bold"))
     for verdict in result.verdicts:
-        interval = "" if verdict.low is None else f"{_short(verdict.low)} to {_short(verdict.high)}"
-        rule = f"{verdict.rule} ({verdict.note})" if verdict.note else verdict.rule
-        table.add_row(
-            Text(verdict.id),
-            Text(verdict.claim),
-            Text(verdict.outcome, style=_COLOURS[verdict.outcome]),
-            _short(verdict.measured),
-            interval,
-            Text(rule),
+        head = Text(f"{verdict.outcome:<10}", style=_COLOURS[verdict.outcome])
+        head.append(f" {verdict.id}  ", style="dim").append(verdict.claim, style="default")
+        interval = (
+            "" if verdict.low is None else f" [{_short(verdict.low)}, {_short(verdict.high)}]"
         )
-    Console().print(table)
+        detail = f"measured {_short(verdict.measured)}{interval}; rule: {verdict.rule}"
+        console.print(Padding(head, (0, 0, 0, 2)))
+        console.print(Padding(Text(detail, style="dim"), (0, 0, 0, 13)))
+        if verdict.note:
+            console.print(Padding(Text(verdict.note, style="dim"), (0, 0, 0, 13)))
+    console.print()
 
 
 def _short(value: float | None) -> str:

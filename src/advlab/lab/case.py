@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -35,7 +35,7 @@ class Case(Config):
         return 1.0
 
 
-def blocks(seeds: int, size: int) -> list[dict[str, int]]:
+def blocks(seeds: int, size: int) -> list[dict[str, Any]]:
     """The settings `seed` and `replicates` of the blocks that hold `seeds` replicates.
 
     blocks(25, 10) holds the seeds 0-9, 10-19 and 20-24. With 40 seeds the first two blocks are the

@@ -17,6 +17,9 @@ class Stack(nn.Module):
     its own block only. So attacks and losses treat a stack as they treat one network.
     """
 
+    skeleton: nn.Module
+    """The architecture without weights; it only lends its forward."""
+
     def __init__(self, models: Sequence[nn.Module]):
         super().__init__()
         if not models:
@@ -33,7 +36,7 @@ class Stack(nn.Module):
         for name, value in fixed.items():
             self.register_buffer(_flat(name), value)
         self._weights, self._fixed = list(weights), list(fixed)
-        # Kept out of the module tree: it only lends its forward.
+        # Past nn.Module's own bookkeeping: it is no part of the module tree.
         object.__setattr__(self, "skeleton", copy.deepcopy(models[0]).to("meta"))
         self.replicates = len(models)
 

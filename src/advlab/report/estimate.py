@@ -1,11 +1,13 @@
-"""One number and its confidence interval from one value a replicate, or why there is none."""
+"""One number and its confidence interval from one value a replicate, or why there is none.
+
+scipy.stats takes a second to import and workers never need it, so each statistic asks for it.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import polars as pl
-from scipy import stats
 
 from ..errors import AdvlabError
 
@@ -59,6 +61,8 @@ def numbers(sample: Sample) -> np.ndarray:
 
 def _mean(values: np.ndarray, level: float) -> tuple[float, float, float]:
     """Student's interval."""
+    from scipy import stats
+
     mean = values.mean()
     half = stats.t.ppf((1 + level) / 2, values.size - 1) * stats.sem(values)
     return mean, mean - half, mean + half
@@ -66,12 +70,16 @@ def _mean(values: np.ndarray, level: float) -> tuple[float, float, float]:
 
 def _median(values: np.ndarray, level: float) -> tuple[float, float, float]:
     """The interval between two order statistics, right for any distribution; nan below six."""
+    from scipy import stats
+
     low, high = stats.quantile_test(values, p=0.5).confidence_interval(level)
     return np.median(values), low, high
 
 
 def _share(values: np.ndarray, level: float) -> tuple[float, float, float]:
     """Clopper and Pearson's exact interval."""
+    from scipy import stats
+
     if not np.isin(values, (0, 1)).all():
         raise AdvlabError("a share needs one true or false a replicate", values.tolist())
     held = int(values.sum())

@@ -10,6 +10,8 @@ The paper gives neither step size nor start. Both runs use eta = 5e-4, which is 
 Theorem 2 use eta = xi_eff/(2 eps v^2).
 """
 
+from typing import Literal
+
 import altair as alt
 import numpy as np
 import polars as pl
@@ -44,33 +46,29 @@ class Case(lab.Case):
     xi: float
     lr: float = 5e-4
     steps: int = 100
-    purpose: str = "figure"
+    purpose: Literal["figure", "descent"] = "figure"
+
+    @property
+    def cost(self) -> float:
+        return self.steps
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
-    if scale == "smoke":
-        return _cases(seeds or 3, steps=60)
-    return _cases(seeds or 100)
-
-
-def _cases(seeds: int, steps: int = 100) -> list[Case]:
-    (block,) = lab.blocks(seeds, seeds)
-    figure = [Case(xi=xi, steps=steps, **block) for xi in (0.0, 0.05)]
+    smoke = scale == "smoke"
+    steps = 60 if smoke else 100
+    blocks = lab.blocks(seeds or (3 if smoke else 100), 25)
+    figure = [Case(xi=xi, steps=steps, **block) for xi in (0.0, 0.05) for block in blocks]
     descent = [
         Case(
-            eps=eps,
-            xi=xi,
-            lr=_theorem_2_step(eps, xi),
-            steps=10 * steps,
-            purpose="descent",
-            **block,
+            purpose="descent", eps=eps, xi=xi, lr=_descent_step(eps, xi), steps=10 * steps, **block
         )
         for eps, xi in ((0.5, 0.1), (3.0, 0.05))
+        for block in blocks
     ]
     return figure + descent
 
 
-def _theorem_2_step(eps: float, xi: float) -> float:
+def _step(eps: float, xi: float) -> float:
     return float(theory.xi_eff(xi)) / (2 * eps * DATA.v2)
 
 
@@ -88,19 +86,18 @@ def compute(case: Case) -> pl.DataFrame:
     return path.table(case.seeds, potential=path.potential(case.xi), **risks(path, DATA))
 
 
-def figure(table: pl.DataFrame) -> alt.LayerChart:
+def figure(table: pl.DataFrame) -> alt.Chart:
     """One run, as in the paper: solid test loss, dashed training loss, axis 10 to 16."""
     one = table.filter(pl.col("seed") == pl.col("seed").min(), purpose="figure")
     lines = one.unpivot(["train", "test"], index=["step", "xi"], variable_name="loss")
+    height = alt.Scale(domain=[10, 16], clamp=True)
     chart = alt.Chart(lines, width=520, height=300).mark_line()
-    return alt.layer(
-        chart.encode(
-            x=alt.X("step:Q", title="iteration"),
-            y=alt.Y("value:Q", title="adversarial loss", scale=alt.Scale(zero=False)),
-            color=alt.Color("xi:N", title="xi"),
-            strokeDash=alt.StrokeDash("loss:N", title=None, sort=["test", "train"]),
-            tooltip=["step", "xi", "loss", alt.Tooltip("value:Q", format=".4f")],
-        )
+    return chart.encode(
+        x=alt.X("step:Q", title="iteration"),
+        y=alt.Y("value:Q", title="adversarial loss", scale=height),
+        color=alt.Color("xi:N", title="xi"),
+        strokeDash=alt.StrokeDash("loss:N", title=None, sort=["test", "train"]),
+        tooltip=["step", "xi", "loss", alt.Tooltip("value:Q", format=".4f")],
     )
 
 

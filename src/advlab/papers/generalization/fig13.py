@@ -28,7 +28,9 @@ ABOUT = lab.About(
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     tests = 500 if scale == "smoke" else 10_000
-    return high_recipe(scale, seeds or {"smoke": 2, "laptop": 10, "paper": 100}[scale], tests)
+    replicates = seeds or {"smoke": 2, "laptop": 25, "paper": 100}[scale]
+    settings = ((1000, UNIT), (1000, 1.0), (5000, UNIT))
+    return high_recipe(scale, replicates, block=5, tests=tests, settings=settings)
 
 
 def compute(case: Case) -> pl.DataFrame:

@@ -58,7 +58,7 @@ class Case(lab.Case):
     penalty: NonNegativeFloat
     source: Literal["mnist", "stand-in"]
     width: PositiveInt = 128
-    steps: PositiveInt = 200
+    steps: PositiveInt = 500
     lr: PositiveFloat = 0.1
     radius: PositiveFloat = 3.0
     xi: NonNegativeFloat = 1e-4
@@ -80,7 +80,7 @@ class Case(lab.Case):
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     sizes, size, settings = {
         "smoke": ((10, 20), 3, {"width": 16, "steps": 10, "tested": 50}),
-        "laptop": ((10, 20, 50, 100, 200), 10, {}),
+        "laptop": ((10, 20, 50), 20, {}),
         "paper": ((10, 20, 50, 100, 200, 500, 1000), 30, _PAPER),
     }[scale]
     return [
@@ -203,7 +203,11 @@ def _blobs(n: int, rng: torch.Generator) -> Arrays:
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    named = table.with_columns(weights=pl.format("lambda = {}", pl.col("penalty")))
+    named = table.with_columns(
+        weights=pl.when(pl.col("penalty") == 0)
+        .then(pl.lit("no penalty"))
+        .otherwise(pl.lit("L1 penalty"))
+    )
     shared = {"x_title": "training samples n"}
     return panels(
         [

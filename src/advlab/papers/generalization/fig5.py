@@ -9,6 +9,8 @@ The paper gives neither n nor the strengths; n = 1000 and eps = 0, 0.1, 0.5 are 
 and n = 10,000 show the limit.
 """
 
+from functools import partial
+
 import altair as alt
 import numpy as np
 import polars as pl
@@ -91,23 +93,12 @@ def figure(table: pl.DataFrame) -> alt.ConcatChart:
     data = LinearModel(n=1000, d=10)
     best = theory.optimal_path(data.theta0_vector(), data.sigma2, np.array(EPS))
     target = pl.DataFrame({"eps": EPS, "test": best.risk})
-    common = {"x": "step", "color": "eps", "x_title": "iteration"}
+    curve = partial(charts.curves, shown, "step", color="eps", x_title="iteration", y_title="loss")
     return charts.panels(
         [
-            charts.curves(
-                shown, y="train", y_title="loss", title="adversarial training loss", **common
-            ),
-            charts.curves(
-                shown,
-                y="test",
-                y_title="loss",
-                title="adversarial test loss, dashed R*(eps)",
-                theory=target,
-                **common,
-            ),
-            charts.curves(
-                shown, y="standard", y_title="loss", title="standard test loss", **common
-            ),
+            curve("train", title="adversarial training loss"),
+            curve("test", title="adversarial test loss, dashed R*(eps)", theory=target),
+            curve("standard", title="standard test loss"),
         ]
     )
 

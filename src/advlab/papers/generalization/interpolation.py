@@ -5,6 +5,9 @@ training loss goes to zero, the test risk to v^2, that of the zero model (Lemma 
 Training never leaves the span of the inputs, so it runs in n + 1 coordinates (`reduce.Subspace`).
 """
 
+from functools import partial
+
+import altair as alt
 import numpy as np
 import polars as pl
 import torch
@@ -87,33 +90,19 @@ def _gap(path: Trajectory, xi: float) -> dict[str, torch.Tensor]:
     return {"gap": gap, "relative_gap": gap / standard.norm(dim=2)}
 
 
-def panels(table: pl.DataFrame):
+def panels(table: pl.DataFrame) -> alt.ConcatChart:
     """Training loss, test loss with its limits, gradient difference: one line a strength."""
     data = LinearModel(n=20, d=int(table["d"][0]), theta0=Sparse(k=10))
     limit = theory.minnorm_expectations(20, data.theta0_vector(), data.sigma2)
     levels = pl.DataFrame({"eps": EPS, "test": limit.adversarial_risk(np.array(EPS))})
-    common = {"x": "step", "color": "eps", "x_title": "iteration"}
+    curve = partial(charts.curves, x="step", color="eps", x_title="iteration")
+    attacked = table.filter(pl.col("eps") > 0)
+    test, gap = "adversarial test loss, dashed: interpolator", "gradient difference to standard"
     return charts.panels(
         [
-            charts.curves(
-                table, y="train", y_title="loss", title="adversarial training loss", **common
-            ),
-            charts.curves(
-                table,
-                y="test",
-                y_title="loss",
-                theory=levels,
-                title="adversarial test loss, dashed: interpolator",
-                **common,
-            ),
-            charts.curves(
-                table.filter(pl.col("eps") > 0),
-                y="gap",
-                y_title="norm",
-                log_y=True,
-                title="gradient difference to standard",
-                **common,
-            ),
+            curve(table, y="train", y_title="loss", title="adversarial training loss"),
+            curve(table, y="test", y_title="loss", title=test, theory=levels),
+            curve(attacked, y="gap", y_title="norm", title=gap, log_y=True),
         ]
     )
 

@@ -12,7 +12,11 @@ At the usual one it jitters for small penalties and diverges without a penalty f
 its risk would be that of a step size. Where it does come to rest (large penalties) the two agree.
 
 The grid of penalties is in units of the theorem's rate. "Best" is the penalty with the least mean
-risk at that n, which an experimenter does not know.
+risk at that n, which an experimenter does not know. It is below k, the largest entry of the mean
+gradient at theta*, while the proof needs lambda > k. With 50 samples the best estimate is close to
+zero, whose L1 error is only |theta*|_1: so claim 14d asks more than the theorem, which has
+lambda = c v sqrt(s log d/n) with one c for all n. Claim 14e is that one, with the c that is best at
+the largest n.
 """
 
 import numpy as np
@@ -38,7 +42,10 @@ ABOUT = lab.About(
         "generalization/14b": "With the best L1 penalty the adversarial risk comes down towards R* "
         "as n grows",
         "generalization/14c": "The adversarial LASSO estimate has fewer than d/2 non-zero entries",
-        "generalization/14d": "The L1 error of the adversarial LASSO estimate falls as n grows",
+        "generalization/14d": "With the best L1 penalty the L1 error of the estimate falls as n "
+        "grows",
+        "generalization/14e": "With a penalty in proportion to sqrt(s log d/n) the L1 error of the "
+        "estimate falls as n grows",
     },
 )
 RATIO, SHARE, FROM = 0.7, 0.5, 100
@@ -58,7 +65,7 @@ class Case(lab.Case):
     @property
     def cost(self) -> float:
         # Measured: small penalties take more steps, and a step is in proportion to n.
-        return 0.02 + (self.n / 800) ** 1.3 * (1.5 if self.constant < 0.1 else 0.4)
+        return 0.02 + (self.n / 800) ** 1.3 * (1.5 if self.constant < 0.1 else 0.5)
 
     @property
     def law(self) -> LinearModel:
@@ -73,14 +80,20 @@ class Case(lab.Case):
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     sizes = (50, 100, 200) if scale == "smoke" else (50, 100, 200, 400, 800)
-    grid = (0.0, 0.1, 0.2) if scale == "smoke" else (0.0, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4)
-    seeds = seeds or {"smoke": 3, "laptop": 10, "paper": 100}[scale]
+    grid = (0.0, 0.1, 0.2) if scale == "smoke" else (0.0, 0.1, 0.15, 0.2, 0.3, 0.4, 0.6)
     return [
         Case(n=n, constant=constant, d=200 if scale == "smoke" else 1000, **block)
         for n in sizes
         for constant in grid
-        for block in lab.blocks(seeds, 10)
+        for block in lab.blocks(seeds or _seeds(scale, n), 10)
     ]
+
+
+def _seeds(scale: str, n: int) -> int:
+    """More where the risk varies most from sample to sample, which is also where a run is short."""
+    if scale == "laptop":
+        return 40 if n <= 100 else 20 if n <= 200 else 10
+    return {"smoke": 3, "paper": 100}[scale]
 
 
 def compute(case: Case) -> pl.DataFrame:
@@ -145,7 +158,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
                 "estimate",
                 title="Distance to θ*",
                 x_title=samples,
-                y_title="L1 error |θ - θ*|₁",
+                y_title="L1 error",
                 log_x=True,
                 log_y=True,
             ),
@@ -168,6 +181,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     pairs = best.join(without, on=["n", "seed"], suffix=" without")
     pairs = pairs.with_columns(ratio=pl.col("risk") / pl.col("risk without"))
     many = pairs.filter(pl.col("n") >= FROM)
+    rate = table.filter(pl.col("constant") == best.sort("n")["constant"].last())
     gap = best.with_columns(gap=pl.col("risk") - pl.col("least"))
 
     def named(part: str) -> dict[str, str]:
@@ -181,6 +195,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         decreasing(**named("b"), table=gap, x="n", y="gap", what="risk - R*"),
         below(**named("c"), values=sample(best, "nonzero", by="n"), bound=SHARE, what=share),
         decreasing(**named("d"), table=best, x="n", y="l1_error", what="the L1 error"),
+        decreasing(**named("e"), table=rate, x="n", y="l1_error", what="the L1 error"),
     ]
 
 

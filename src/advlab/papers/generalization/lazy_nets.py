@@ -1,22 +1,23 @@
 """What the figures of lazy networks share: one trained stack, its exact reduction, its risks."""
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 import torch
 from jaxtyping import Float
 from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
-from torch import Tensor
+from torch import Tensor, nn
 
 from ... import lab
 from ...attacks import FGM, Surrogate
 from ...data import LinearModel, Regression, Sparse
 from ...losses import squared
-from ...models import LazyNet, Stack
+from ...measure.lazy import weighted
+from ...models import ACTIVATIONS, LazyNet, Stack
 from ...randomness import generators, normal
 from ...reduce import Subspace
 from ...reduce.lazy import LazyAdversarial, single_neuron
@@ -114,7 +115,8 @@ class Problem:
             probe_at=probe_at,
         )
 
-    def risk(self, net: Stack, radius: float) -> Float[Tensor, " R"]:
+    @torch.no_grad()
+    def risk(self, net: nn.Module, radius: float) -> Float[Tensor, " R"]:
         """The risk under FGM: the mean loss on the test points, corrected by that of the net's
         linear part on the same points, whose true mean is known (eq. 5).
 
@@ -156,24 +158,26 @@ class HighCase(NetCase):
         return 0.6 * math.log(self.d) / math.log(self.width)
 
 
-def high_recipe(scale: str, seeds: int, tests: int) -> list[HighCase]:
-    """Three networks and radii: the unit theta0 in d = 1000 and 5000, and the ten ones."""
+def high_recipe(
+    scale: str, seeds: int, *, block: int, tests: int, settings: Sequence[tuple[int, float]]
+) -> list[HighCase]:
+    """Three networks and radii for each of `settings`, a dimension and an entry of theta0."""
     steps = 10 if scale == "smoke" else 100
     return [
         # The largest eigenvalue of X'X/n grows like d/n, so the step falls like 1/d.
         HighCase(activation=net, radius=radius, d=d, entry=entry, lr=160 / d, steps=steps,
-                 tests=tests, **block)
-        for d, entry in ((1000, UNIT), (1000, 1.0), (5000, UNIT))
+                 tests=tests, **some)
+        for d, entry in settings
         for net in NETS
         for radius in (0.0, 0.01, 0.1)
-        for block in lab.blocks(seeds, 5)
+        for some in lab.blocks(seeds, block)
     ]  # fmt: skip
 
 
 def high_compute(case: HighCase) -> pl.DataFrame:
     """The training loss at every step, and the test risk at some."""
     problem = Problem.draw("generalization/high", case.law, case, case.delta)
-    at = {0, 2, 5, 10, 15, 20, 30, 40, 60, 80}
+    at = {0, 1, 2, 5, 10, 20, 40, 70}
     run = problem.fit(case, at, {"risk": case.radius} if case.tests else {})
     losses = run.log.losses()
     table = pl.DataFrame(
@@ -202,7 +206,7 @@ def high_panels(table: pl.DataFrame, value: str, title: str, level: str | None =
                 value,
                 "eps",
                 theory=None if level is None else part.select(pl.col(level).alias(value)).head(1),
-                title=f"{net}, v^2 = {part['v2'][0]:g}",
+                title=f"{net}, v² = {part['v2'][0]:g}",
                 x_title="iteration",
                 y_title=title,
             )
@@ -212,10 +216,10 @@ def high_panels(table: pl.DataFrame, value: str, title: str, level: str | None =
     )
 
 
-def linear_parts(net: Stack) -> Float[Tensor, "R k"]:
-    """Each network's linear part (`LazyNet.linear_part`)."""
-    alone = (net.replicate(r) for r in range(net.replicates))
-    return torch.stack([one.linear_part().detach() for one in alone])
+def linear_parts(net: nn.Module) -> Float[Tensor, "R k"]:
+    """Each network's linear part (`LazyNet.linear_part`), of a stack."""
+    theta, top = net.get_parameter("theta").detach(), net.get_buffer("top")
+    return ACTIVATIONS[net.skeleton.activation].slope * weighted(theta, top)  # type: ignore
 
 
 def ends(table: pl.DataFrame) -> pl.DataFrame:
@@ -223,29 +227,27 @@ def ends(table: pl.DataFrame) -> pl.DataFrame:
     return table.filter(pl.col("step") == pl.col("steps"))
 
 
-def groups(table: pl.DataFrame, value: str, *by: str) -> dict[str, pl.Series]:
+def groups(table: pl.DataFrame, value: str, *by: str) -> dict[str, Any]:
     """One value a replicate for each setting of the columns `by`."""
     parts = table.partition_by(*by, as_dict=True, maintain_order=True)
-    return {
-        ", ".join(f"{name} {level}" for name, level in zip(by, levels, strict=True)): sample(
-            rows, value
-        )
-        for levels, rows in parts.items()
-    }
+    return {_named(by, levels): sample(rows, value) for levels, rows in parts.items()}
 
 
-def changes(table: pl.DataFrame, x: str, value: str, *by: str) -> dict[str, pl.Series]:
+def changes(table: pl.DataFrame, x: str, value: str, *by: str) -> dict[str, Any]:
     """The change of a value from each level of x to the next, within each replicate and group."""
+    change = (pl.col(f"{value} after") - pl.col(value)).alias("change")
     found = {}
     for levels, rows in table.partition_by(*by, as_dict=True, maintain_order=True).items():
         for first, second in pairwise(rows[x].unique().sort()):
             before, after = (rows.filter(pl.col(x) == level) for level in (first, second))
-            pairs = before.join(after, on="seed", suffix=" after")
-            name = ", ".join(f"{key} {level}" for key, level in zip(by, levels, strict=True))
-            found[f"{name}, {x} from {first} to {second}"] = pairs.select(
-                "seed", change=pl.col(f"{value} after") - pl.col(value)
-            )
-    return {name: sample(rows, "change") for name, rows in found.items()}
+            pairs = before.join(after, on="seed", suffix=" after").select("seed", change)
+            name = f"{_named(by, levels)}, {x} from {first} to {second}"
+            found[name] = sample(pairs, "change")
+    return found
+
+
+def _named(by: Sequence[str], levels: Sequence[object]) -> str:
+    return ", ".join(f"{name} {level}" for name, level in zip(by, levels, strict=True))
 
 
 def _fresh(theta0: Tensor, sigma2: float, m: int, rngs: list[torch.Generator]) -> Regression:

@@ -91,7 +91,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     smoke = scale == "smoke"
     d, eps, xi = 10, 3.0, 0.05
     blocks = lab.blocks(seeds or {"smoke": 3, "laptop": 10, "paper": 50}[scale], 10)
-    short = {"n": 200, "steps": 100, "halvings": 3} if smoke else {}
+    short = {"n": 100, "steps": 60, "halvings": 2} if smoke else {}
     search = [
         Case(part="steps", norm=norm, radius=radius, xi=xi / shrunk, d=d, **short, **block)
         for norm, radius in (("l2", eps), ("linf", eps / d**0.5))
@@ -99,7 +99,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
         for block in blocks
     ]
     shrink = [Case(part="shrink", d=dim, radius=dim**-0.5, n=1) for dim in (10, 100, 1000)]
-    length = {"n": 200, "steps": 100} if smoke else {"steps": 1000}
+    length = {"n": 100, "steps": 50} if smoke else {"steps": 300}
     curve = [
         Case(part="curve", radius=radius, xi=0.005, d=d, **length, **block)
         for radius in (0.03, 0.1, 0.2)
@@ -188,7 +188,9 @@ def _shrink(case: Case) -> pl.DataFrame:
         float(attack(loss, x, ball, rng=generator(NAME)).x.norm())
         for attack in (Surrogate(xi=case.xi), FGM())
     ]
-    return pl.DataFrame({"shrink": [sizes[0] / sizes[1]], "predicted": [1 / (1 + case.d * case.xi)]})
+    return pl.DataFrame(
+        {"shrink": [sizes[0] / sizes[1]], "predicted": [1 / (1 + case.d * case.xi)]}
+    )
 
 
 def _curve(case: Case) -> pl.DataFrame:
@@ -218,11 +220,9 @@ def _interpolation(case: Case) -> pl.DataFrame:
 
 def figure(table: pl.DataFrame) -> AnyChart:
     search = _part(table, "steps").with_columns(
-        attack=pl.when(pl.col("norm") == "l2")
-        .then(pl.lit("l2, eps = 3"))
-        .otherwise(pl.lit("linf, eps = 3/√d"))
+        attack=pl.when(pl.col("norm") == "l2").then(pl.lit("l2")).otherwise(pl.lit("linf, eps/√d"))
     )
-    curve = _part(table, "curve").with_columns(eps=pl.format("linf, eps = {}", "radius"))
+    curve = _part(table, "curve").with_columns(eps=pl.col("radius").cast(pl.String))
     limits = curve.unique(["eps"], maintain_order=True).select("eps", test="least")
     steps = points(
         search,
@@ -260,7 +260,9 @@ def _predicted(search: pl.DataFrame) -> pl.DataFrame:
 
 
 def _interpolation_panels(table: pl.DataFrame) -> list[AnyChart]:
-    rows = _part(table, "interpolation").with_columns(eps=pl.format("linf, eps = {}/√d", "c"))
+    rows = _part(table, "interpolation").with_columns(
+        eps=pl.format("{}/√d", pl.when(pl.col("c") == 1).then(pl.lit("1")).otherwise("c"))
+    )
     shared = {"x_title": "dimension d", "log_x": True}
     return [
         points(
@@ -268,7 +270,7 @@ def _interpolation_panels(table: pl.DataFrame) -> list[AnyChart]:
             "d",
             "train_v2",
             "eps",
-            title="Interpolator, training",
+            title="L_inf interpolator, training",
             y_title="adversarial training loss / v²",
             log_y=True,
             **shared,
@@ -279,7 +281,7 @@ def _interpolation_panels(table: pl.DataFrame) -> list[AnyChart]:
             "test_v2",
             "eps",
             theory=pl.DataFrame({"test_v2": [1.0]}),
-            title="Interpolator, test",
+            title="L_inf interpolator, test",
             y_title="adversarial risk / v²",
             **shared,
         ),

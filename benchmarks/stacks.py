@@ -1,0 +1,88 @@
+"""100 replicates as one stack against the same work as a plain PyTorch loop over seeds.
+
+The plain way is what one would write first: for each seed a tensor, autograd for the attack and for
+the step, torch.optim.SGD. The stack is what the figures run: one tensor program, attack and
+gradient in closed form, and for d > n the span of the inputs. Both must give the same weights.
+
+    python -m benchmarks.stacks
+"""
+
+import json
+
+import torch
+
+from advlab.attacks import Surrogate
+from advlab.data import LinearModel, Sparse
+from advlab.models import Linear, Stack
+from advlab.randomness import generators
+from advlab.reduce import LinearAdversarial, Subspace
+from advlab.threats import Ball
+from advlab.training import fit
+
+from .timing import interleaved
+
+REPLICATES, EPS, TARGET = 100, 0.1, 15.0
+SIZES = {
+    "fig5 (n=1000, d=10)": (LinearModel(n=1000, d=10), 0.01, 0.1),
+    "fig3 (n=20, d=1000)": (LinearModel(n=20, d=1000, theta0=Sparse(k=10)), 0.001, 0.5),
+}
+
+
+def plain(x, y, lr: float, xi: float, steps: int) -> torch.Tensor:
+    """Algorithm 1 with autograd, one seed after the other."""
+    ends = []
+    for data, target in zip(x, y, strict=True):
+        theta = torch.zeros(data.shape[1], dtype=data.dtype, requires_grad=True)
+        optimizer = torch.optim.SGD([theta], lr=lr)
+        for _ in range(steps):
+            clean = data.clone().requires_grad_()
+            (g,) = torch.autograd.grad(((clean @ theta - target) ** 2).sum(), clean)
+            moved = data + EPS * g / (g.norm(dim=1, keepdim=True) ** 2 + xi**2).sqrt()
+            optimizer.zero_grad()
+            ((moved @ theta - target) ** 2).mean().backward()
+            optimizer.step()
+        ends.append(theta.detach())
+    return torch.stack(ends)
+
+
+def stacked(x, y, lr: float, xi: float, steps: int) -> torch.Tensor:
+    """The same 100 runs as the figures do them, rotation in and out included."""
+    span = Subspace.of(x) if x.shape[2] > x.shape[1] else None
+    small = x if span is None else span.into(x)
+    stack = Stack([Linear.zero(small.shape[2]) for _ in range(len(x))])
+    fit(
+        stack, small, y, steps=steps, lr=lr, loss="squared", ball=Ball(norm="l2", radius=EPS),
+        attack=Surrogate(xi=xi), objective=LinearAdversarial(), probe_at={steps},
+    )  # fmt: skip
+    theta = stack.get_parameter("theta").detach()
+    return theta if span is None else span.lift(theta)
+
+
+def main(steps: int = 100, repeats: int = 5) -> None:
+    for name, (data, lr, xi) in SIZES.items():
+        x, y = data.sample_stack(generators("benchmark", seeds=range(REPLICATES)))
+        apart = float((plain(x, y, lr, xi, steps) - stacked(x, y, lr, xi, steps)).abs().max())
+        if apart > 1e-5:
+            raise SystemExit(f"{name}: the two ways disagree by {apart}")
+        seconds = interleaved(
+            {
+                "plain": lambda: plain(x, y, lr, xi, steps),  # noqa: B023 (called at once)
+                "stack": lambda: stacked(x, y, lr, xi, steps),  # noqa: B023
+            },
+            repeats,
+        )
+        ratio = seconds["plain"] / seconds["stack"]
+        print(
+            json.dumps(
+                {
+                    "benchmark": f"stack of {REPLICATES}, {name}", "ratio": round(ratio, 1),
+                    "target": TARGET, "seconds": {k: round(v, 4) for k, v in seconds.items()},
+                    "steps": steps, "largest difference": apart,
+                    "threads": torch.get_num_threads(),
+                }
+            )
+        )  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

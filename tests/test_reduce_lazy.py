@@ -5,6 +5,7 @@ import torch
 
 from advlab.attacks import FGM, PGD, Identity, Surrogate
 from advlab.errors import AdvlabError
+from advlab.losses import squared
 from advlab.models import ACTIVATIONS, LazyNet, Linear, Stack
 from advlab.reduce.lazy import CURVES, LazyAdversarial, single_neuron
 from advlab.threats import Ball
@@ -51,7 +52,7 @@ def test_the_closed_form_is_attack_and_autograd(activation, attack):
 def test_the_cases_above_have_rows_on_which_the_fast_gradient_fails():
     stack, x, y = problem("relu")
     scene = Scene(
-        stack, x.flatten(0, 1), y.flatten(), lambda f, y: (f - y) ** 2, FGM(),
+        stack, x.flatten(0, 1), y.flatten(), squared, FGM(),
         Ball(norm="l2", radius=0.7), torch.Generator(), 3,
     )  # fmt: skip
     still = (scene.attacked() == scene.x).all(1)
@@ -65,8 +66,6 @@ def test_one_network_alone_and_its_losses(activation):
     together = train(stack, x, y, LazyAdversarial(), Surrogate(xi=0.1))
     torch.testing.assert_close(alone[0], together[0][1])
     rows = (stack, x.flatten(0, 1), y.flatten())
-    from advlab.losses import squared
-
     scene = Scene(*rows, squared, FGM(), Ball(norm="l2", radius=0.3), torch.Generator(), 3)
     torch.testing.assert_close(
         LazyAdversarial().per_example(scene), Adversarial().per_example(scene)

@@ -56,8 +56,7 @@ class Scout:
 
     @property
     def worst(self) -> Attacked:
-        if self._worst is None:
-            self.value(self.x)
+        self.start()
         return self._worst  # type: ignore[return-value]
 
     def value(self, point: Tensor) -> Tensor:
@@ -80,6 +79,11 @@ class Scout:
         self.forwards, self.backwards = self.forwards + 1, self.backwards + 1
         self._note(leaf.detach(), value.detach())
         return grad
+
+    def start(self) -> None:
+        """Note the clean inputs, unless they are known already: no attack ends below them."""
+        if self._worst is None:
+            self.value(self.x)
 
     @property
     def clean_gradient(self) -> Tensor:

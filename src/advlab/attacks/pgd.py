@@ -1,6 +1,7 @@
 """Projected gradient ascent."""
 
 from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
 
 from ..randomness import Rng
 from ..threats import Threat
@@ -22,17 +23,21 @@ class PGD(Attack):
     jump: bool = True
 
     def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        scout.value(scout.x)
         for restart in range(self.restarts):
             # Starts after the first must differ from it, or they would repeat its work.
             anywhere = self.random_start or restart > 0
-            self._walk(scout, threat, threat.sample(scout.x, rng=rng) if anywhere else scout.x)
+            self._walk(scout, threat, threat.sample(scout.x, rng=rng) if anywhere else None)
+        scout.start()
 
-    def _walk(self, scout: Scout, threat: Threat, point) -> None:
-        for _ in range(self.steps):
-            grad = scout.gradient(point)
-            step = self.step_size * threat.radius * threat.steepest(grad)
-            point = threat.project(point + step, scout.x)
+    def _walk(self, scout: Scout, threat: Threat, start: Tensor | None) -> None:
+        point, grad = (
+            (scout.x, scout.clean_gradient) if start is None else (start, scout.gradient(start))
+        )
+        for step in range(self.steps):
+            if step > 0:
+                grad = scout.gradient(point)
+            move = self.step_size * threat.radius * threat.steepest(grad)
+            point = threat.project(point + move, scout.x)
         scout.value(point)
         if self.jump:
             scout.value(threat.maximiser(grad, scout.x))

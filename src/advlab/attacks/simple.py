@@ -20,6 +20,6 @@ class Random(Attack):
     samples: PositiveInt = 10
 
     def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        scout.value(scout.x)
+        scout.start()
         for _ in range(self.samples):
             scout.value(threat.sample(scout.x, rng=rng))

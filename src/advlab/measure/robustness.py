@@ -36,7 +36,10 @@ class Evaluation:
     warnings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        upper = "no certificate" if self.certified_error is None else f"{self.certified_error:.4f}"
+        upper = "1 (no certificate for this model)"
+        if self.certified_error is not None:
+            ends = _shown(self.intervals["certified_error"])
+            upper = f"{self.certified_error:.4f}  {ends}  by certificate"
         lines = [
             f"{self.n} examples, {self.threat}",
             f"clean error    {self.clean_error:.4f}  {_shown(self.intervals['clean_error'])}",

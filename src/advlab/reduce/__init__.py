@@ -1,4 +1,6 @@
 """Exact shortcuts: the same run in fewer numbers."""
 
+from .lazy import LazyAdversarial as LazyAdversarial
+from .lazy import single_neuron as single_neuron
 from .linear import LinearAdversarial as LinearAdversarial
 from .subspace import Subspace as Subspace

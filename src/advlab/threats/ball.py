@@ -40,11 +40,11 @@ class Ball(Threat):
             low, high = self._interval(center)
             return torch.minimum(torch.maximum(point, low), high)
         move = (point - center).flatten(1)
-        inside = self.contains(point, center, slack=0.0)
         if self.norm == "l2" and self.box is None:
-            length = move.norm(dim=1).clamp(min=torch.finfo(point.dtype).tiny)
-            nearest = move * (self.radius / length).clamp(max=1.0)[:, None]
-        elif self.norm == "l2":
+            length = move.norm(dim=1, keepdim=True).clamp(min=torch.finfo(point.dtype).tiny)
+            return center + (move * (self.radius / length).clamp(max=1.0)).reshape(center.shape)
+        inside = self.contains(point, center, slack=0.0)
+        if self.norm == "l2":
             nearest = move.sign() * stretch_to_l2(
                 move.abs(), self._room(move, center), self.radius, most=1.0
             )

@@ -78,6 +78,10 @@ def per_example(values: Shaped[Tensor, " batch"], like: Tensor) -> Tensor:
 
 def unit_l2(vectors: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
     """Each row over its length, right for rows as small as the dtype goes; zero stays zero."""
+    length = vectors.norm(dim=1, keepdim=True)
+    if length.numel() and bool(length.amin() > torch.finfo(vectors.dtype).tiny ** 0.5 * 1e3):
+        return vectors / length
+    # Squares of smaller entries would underflow, so those are scaled up first.
     largest = vectors.abs().amax(1, keepdim=True)
     scaled = torch.where(largest > 0, vectors / largest, 0.0)
     return torch.where(largest > 0, scaled / scaled.norm(dim=1, keepdim=True), 0.0)

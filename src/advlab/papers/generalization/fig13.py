@@ -3,6 +3,9 @@
 Section A.4.2, Figure 13: "the adversarial testing loss are as higher than 1". The runs are those of
 Figure 12. The risk of the zero model is v^2 = 1.1 with theta0 of length one, and 10.1 with the ten
 ones that the text refers to.
+
+Nearer to v^2 at d = 5000 (fig13d) is true of the loss without attack. With eps = 0.1 two effects of
+order n/d and eps sqrt(n/d) have opposite signs and nearly cancel at d = 1000, less so at 5000.
 """
 
 import polars as pl
@@ -16,7 +19,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Figure 13",
     title="Lazy networks in high dimension: test loss",
-    seconds={"smoke": 4, "laptop": 60, "paper": 500},
+    seconds={"smoke": 4, "laptop": 30, "paper": 300},
     claims={
         "generalization/fig13a": "the adversarial test loss ends within 5 % of v^2 = 1.1",
         "generalization/fig13b": "the adversarial test loss ends above 1, v^2 = 1.1",
@@ -27,10 +30,10 @@ ABOUT = lab.About(
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
-    tests = 500 if scale == "smoke" else 10_000
-    replicates = seeds or {"smoke": 2, "laptop": 25, "paper": 100}[scale]
+    tests = {"smoke": 500, "laptop": 2000, "paper": 10_000}[scale]
+    replicates = seeds or {"smoke": 2, "laptop": 50, "paper": 100}[scale]
     settings = ((1000, UNIT), (1000, 1.0), (5000, UNIT))
-    return high_recipe(scale, replicates, block=5, tests=tests, settings=settings)
+    return high_recipe(scale, replicates, block=10, tests=tests, settings=settings)
 
 
 def compute(case: Case) -> pl.DataFrame:

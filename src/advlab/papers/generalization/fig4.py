@@ -9,11 +9,15 @@ Adversarial accuracy is what PGD left standing: an upper bound of the truth. As 
 under the plain attack, not the surrogate.
 
 Not in the paper, chosen here: cross entropy, full batches, PGD in training. The fast gradient (one
-step) is no choice: the network learns to hide from it, above all under the penalty. At laptop
-scale the network has 128 hidden nodes in place of 1024, and 200 steps of 0.1 stand for 2000 epochs
-of 0.01 (an equal product). The paper does not say whether attacked images are clipped; its tools
-do by default. At paper scale the attack stays in [0, 1]; at laptop scale it does not, because the
-exact projection on ball and box takes five times as long.
+step) is no choice: networks learn to hide from it, above all under the penalty (n = 50, 500 steps,
+3 seeds, clipped: 62 % with the penalty, 75 % without; under PGD 85 and 81 %). The paper does not
+say whether attacked images are clipped; its tools do by default. At paper scale the attack stays in
+[0, 1]; at laptop scale it does not, because the exact projection takes five times as long.
+
+At laptop scale the network has 128 hidden nodes in place of 1024, and 1000 steps of 0.1 are taken
+in place of 2000 epochs. Two trials came before this setting (200 steps: gains of 2, 3, 0, 0 and -1
+points at n = 10, 20, 50, 100 and 200; 500 steps: 4, 6 and 5 points at n = 10, 20 and 50); the runs
+that decide draw from streams of their own, which those trials did not see.
 
 Without the MNIST files a stand-in is drawn: two classes of smooth blobs, left and right.
 """
@@ -42,13 +46,13 @@ ABOUT = lab.About(
     paper="generalization",
     item="Figure 4",
     title="L1 penalty in adversarial training on few samples",
-    seconds={"smoke": 3, "laptop": 120, "paper": 400000},
+    seconds={"smoke": 3, "laptop": 200, "paper": 400000},
     claims={
         "generalization/15a": "At most n the L1 penalty raises the adversarial test accuracy",
         "generalization/15b": "The L1 penalty costs at most one point of standard test accuracy",
     },
 )
-NAME = "generalization/fig4"
+NAME = "generalization/fig4 decisive"
 POINTS_LOST = -1.0
 TITLES = {"mnist": "MNIST 0 against 1", "stand-in": "stand-in for MNIST (two classes of blobs)"}
 
@@ -58,7 +62,7 @@ class Case(lab.Case):
     penalty: NonNegativeFloat
     source: Literal["mnist", "stand-in"]
     width: PositiveInt = 128
-    steps: PositiveInt = 500
+    steps: PositiveInt = 1000
     lr: PositiveFloat = 0.1
     radius: PositiveFloat = 3.0
     xi: NonNegativeFloat = 1e-4
@@ -80,7 +84,7 @@ class Case(lab.Case):
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     sizes, size, settings = {
         "smoke": ((10, 20), 3, {"width": 16, "steps": 10, "tested": 50}),
-        "laptop": ((10, 20, 50), 20, {}),
+        "laptop": ((10, 20, 50, 100, 200), 8, {}),
         "paper": ((10, 20, 50, 100, 200, 500, 1000), 30, _PAPER),
     }[scale]
     return [
@@ -101,7 +105,7 @@ _PAPER = {
 }
 
 
-def _source() -> str:
+def _source() -> Literal["mnist", "stand-in"]:
     """MNIST where all four of its files are found."""
     files = (name for pair in mnist.FILES.values() for name in pair)
     there = all(find("mnist", f"{name}.gz") or find("mnist", name) for name in files)
@@ -208,7 +212,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
         .then(pl.lit("no penalty"))
         .otherwise(pl.lit("L1 penalty"))
     )
-    shared = {"x_title": "training samples n"}
+    samples = "training samples n"
     return panels(
         [
             boxes(
@@ -218,7 +222,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
                 "weights",
                 title="Standard",
                 y_title="test accuracy, %",
-                **shared,
+                x_title=samples,
             ),
             boxes(
                 named,
@@ -227,7 +231,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
                 "weights",
                 title="Adversarial",
                 y_title="test accuracy under PGD, % (upper bound)",
-                **shared,
+                x_title=samples,
             ),
         ],
         title=TITLES[table["source"][0]],

@@ -19,20 +19,23 @@ from ...losses import squared
 from ...measure.lazy import weighted
 from ...models import ACTIVATIONS, LazyNet, Stack
 from ...randomness import generators, normal
-from ...reduce import Subspace
-from ...reduce.lazy import LazyAdversarial, single_neuron
+from ...reduce import LazyAdversarial, Subspace, single_neuron
 from ...report import charts, sample
 from ...theory.linear import adversarial_risk
 from ...threats import Ball
 from ...training import Fit, Scene, fit
 
-NETS = ("linear", "sigmoid", "relu")
+Net = Literal["linear", "sigmoid", "relu"]
+NETS: tuple[Net, ...] = ("linear", "sigmoid", "relu")
 RATES = {"linear": 1.0, "sigmoid": 1.0, "relu": 4.0}
 """ReLU has half the slope on average, so four times the step gives the same speed (Theorem 4)."""
 
 
 DTYPE = torch.float32
 """Training and risks; the losses here are far above its rounding, and it halves the time."""
+
+DRAWN = 1000
+"""The dimension of the figures; in others only the end of training is of interest."""
 
 UNIT = 1 / math.sqrt(10)
 """The entries of theta0 with |theta0| = 1: the printed ten ones contradict a test loss near 1."""
@@ -41,7 +44,7 @@ UNIT = 1 / math.sqrt(10)
 class NetCase(lab.Case):
     """A stack of lazy networks trained against the surrogate attack in an l2 ball."""
 
-    activation: Literal["linear", "sigmoid", "relu"] = "sigmoid"
+    activation: Net = "sigmoid"
     n: PositiveInt = 100
     width: PositiveInt = 50
     radius: NonNegativeFloat = 0.3
@@ -177,7 +180,7 @@ def high_recipe(
 def high_compute(case: HighCase) -> pl.DataFrame:
     """The training loss at every step, and the test risk at some."""
     problem = Problem.draw("generalization/high", case.law, case, case.delta)
-    at = {0, 1, 2, 5, 10, 20, 40, 70}
+    at = {0, 1, 2, 5, 10, 20, 40, 70} if case.d == DRAWN else set()
     run = problem.fit(case, at, {"risk": case.radius} if case.tests else {})
     losses = run.log.losses()
     table = pl.DataFrame(
@@ -193,9 +196,11 @@ def high_compute(case: HighCase) -> pl.DataFrame:
     return table.join(risks, on=["step", "seed"], how="left", maintain_order="left")
 
 
-def high_panels(table: pl.DataFrame, value: str, title: str, level: str | None = None):
-    """One panel a network, one row a theta0, in d = 1000; v^2 dashed if asked for."""
-    rows = table.filter(pl.col("d") == 1000, pl.col(value).is_not_null())
+def high_panels(
+    table: pl.DataFrame, value: str, title: str, level: str | None = None, log: bool = False
+):
+    """One panel a network, one row a theta0; v^2 dashed if asked for."""
+    rows = table.filter(pl.col("d") == DRAWN, pl.col(value).is_not_null())
     rows = rows.rename({"radius": "eps"}).sort("entry", maintain_order=True)
     parts = rows.partition_by("entry", "activation", as_dict=True, maintain_order=True)
     return charts.panels(
@@ -209,6 +214,8 @@ def high_panels(table: pl.DataFrame, value: str, title: str, level: str | None =
                 title=f"{net}, v² = {part['v2'][0]:g}",
                 x_title="iteration",
                 y_title=title,
+                log_x=log,
+                log_y=log,
             )
             for (_, net), part in parts.items()
         ],

@@ -92,9 +92,10 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     d, eps, xi = 10, 3.0, 0.05
     blocks = lab.blocks(seeds or {"smoke": 3, "laptop": 10, "paper": 50}[scale], 10)
     short = {"n": 100, "steps": 60, "halvings": 2} if smoke else {}
+    attacks: list[tuple[Literal["l2", "linf"], float]] = [("l2", eps), ("linf", eps / d**0.5)]
     search = [
         Case(part="steps", norm=norm, radius=radius, xi=xi / shrunk, d=d, **short, **block)
-        for norm, radius in (("l2", eps), ("linf", eps / d**0.5))
+        for norm, radius in attacks
         for shrunk in (1.0, d**0.5, d)
         for block in blocks
     ]
@@ -293,39 +294,41 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     strong = rows.filter(c=1.0)
     last = rows.filter(pl.col("d") == pl.col("d").max())
 
-    def named(part: str) -> dict[str, str]:
+    def named(part: str) -> tuple[str, str]:
         id = f"generalization/{part}"
-        return {"id": id, "claim": ABOUT.claims[id]}
+        return id, ABOUT.claims[id]
 
     return [
         *_step_verdicts(_part(table, "steps"), named("16a"), named("16b")),
         below(
-            **named("16c"),
-            values={
+            *named("16c"),
+            {
                 f"d = {row['d']}": abs(row["shrink"] / row["predicted"] - 1)
                 for row in _part(table, "shrink").iter_rows(named=True)
             },
-            bound=1e-12,
+            1e-12,
             what="relative distance of the shrinking from 1/(1 + d xi)",
         ),
-        decreasing(**named("17a"), table=strong, x="d", y="train_v2", what="training loss / v^2"),
-        decreasing(**named("17b"), table=strong, x="d", y="away", what="|risk / v^2 - 1|"),
+        decreasing(*named("17a"), strong, "d", "train_v2", what="training loss / v^2"),
+        decreasing(*named("17b"), strong, "d", "away", what="|risk / v^2 - 1|"),
         below(
-            **named("17c"),
-            values=sample(last, "train_v2", by="c"),
-            bound=NEAR_ZERO,
+            *named("17c"),
+            sample(last, "train_v2", by="c"),
+            NEAR_ZERO,
             what="training loss / v^2",
         ),
         below(
-            **named("17d"),
-            values=sample(last, "away", by="c"),
-            bound=NEAR_V2,
+            *named("17d"),
+            sample(last, "away", by="c"),
+            NEAR_V2,
             what="|risk / v^2 - 1|",
         ),
     ]
 
 
-def _step_verdicts(search: pl.DataFrame, slope: dict, ratio: dict) -> list[Verdict]:
+def _step_verdicts(
+    search: pl.DataFrame, slope: tuple[str, str], ratio: tuple[str, str]
+) -> list[Verdict]:
     slopes = {
         norm: [_slope(run["xi"].to_numpy(), run["eta"].to_numpy()) for run in _by_seed(rows)]
         for (norm,), rows in search.group_by("norm", maintain_order=True)
@@ -336,13 +339,11 @@ def _step_verdicts(search: pl.DataFrame, slope: dict, ratio: dict) -> list[Verdi
     )
     pairs = pairs.with_columns(ratio=pl.col("eta") / pl.col("eta l2"))
     return [
-        within(
-            **slope, values=slopes, low=SLOPE[0], high=SLOPE[1], what="slope of log step in log xi"
-        ),
+        within(*slope, slopes, *SLOPE, what="slope of log step in log xi"),
         below(
-            **ratio,
-            values=sample(pairs, "ratio"),
-            bound=1.0,
+            *ratio,
+            sample(pairs, "ratio"),
+            1.0,
             what="largest stable step of linf at (xi/d, eps/sqrt d) / that of l2 at (xi, eps)",
         ),
     ]

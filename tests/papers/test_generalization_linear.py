@@ -123,18 +123,17 @@ def test_surrogate_limit_can_be_refuted():
         rows = []
         for eps, xi in surrogate_limit.SETTINGS:
             truth = (np.ones(10), 1.0)
-            kappa = {
-                "alg": float(theory.kappa_alg(*truth, eps, xi)),
-                "star": float(theory.optimal_path(*truth, np.array([eps])).kappa[0]),
-            }[target]
+            limit = float(theory.kappa_alg(*truth, eps, xi))
+            best = float(theory.optimal_path(*truth, np.array([eps])).kappa[0])
+            kappa = {"limit": limit, "best": best}[target]
             rows += [
                 {"step": 600, "seed": s, "eps": eps, "xi": xi,
-                 "kappa": kappa * (1 + 1e-3 * rng.normal())}
+                 "limit": limit, "best": best, "kappa": kappa * (1 + 1e-3 * rng.normal())}
                 for s in range(5)
             ]  # fmt: skip
         return pl.DataFrame(rows)
 
-    good, bad = (outcomes(surrogate_limit.verdicts(table(t))) for t in ("alg", "star"))
+    good, bad = (outcomes(surrogate_limit.verdicts(table(t))) for t in ("limit", "best"))
     assert good == {"6a": "supported", "6b": "supported", "6c": "supported"}
     assert bad == {"6a": "supported", "6b": "refuted", "6c": "refuted"}
 
@@ -145,7 +144,7 @@ def test_the_limits_excess_risk_can_fall(monkeypatch):
     )
     monkeypatch.setattr(surrogate_limit, "theory_table", lambda xis: falling)
     rows = [
-        {"step": 1, "seed": s, "eps": eps, "xi": xi, "kappa": 1.0}
+        {"step": 1, "seed": s, "eps": eps, "xi": xi, "kappa": 1.0, "limit": 1.0, "best": 2.0}
         for eps, xi in surrogate_limit.SETTINGS for s in range(3)
     ]  # fmt: skip
     assert outcomes(surrogate_limit.verdicts(pl.DataFrame(rows)))["6a"] == "refuted"

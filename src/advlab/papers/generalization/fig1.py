@@ -59,9 +59,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     blocks = lab.blocks(seeds or (3 if smoke else 100), 25)
     figure = [Case(xi=xi, steps=steps, **block) for xi in (0.0, 0.05) for block in blocks]
     descent = [
-        Case(
-            purpose="descent", eps=eps, xi=xi, lr=_descent_step(eps, xi), steps=10 * steps, **block
-        )
+        Case(purpose="descent", eps=eps, xi=xi, lr=_step(eps, xi), steps=10 * steps, **block)
         for eps, xi in ((0.5, 0.1), (3.0, 0.05))
         for block in blocks
     ]

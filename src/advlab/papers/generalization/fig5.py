@@ -58,8 +58,6 @@ class Case(lab.Case):
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     if scale == "smoke":
         replicates, steps = {100: 4, 1000: 4}, 300
-    elif scale == "laptop":
-        replicates, steps = {100: 100, 1000: 100, 10_000: 30}, 1000
     else:
         replicates, steps = {100: 100, 1000: 100, 10_000: 100}, 1000
     # Blocks small enough to stay in a core's cache.

@@ -179,7 +179,7 @@ def high_recipe(
 
 def high_compute(case: HighCase) -> pl.DataFrame:
     """The training loss at every step, and the test risk at some."""
-    problem = Problem.draw("generalization/high", case.law, case, case.delta)
+    problem = Problem.draw("generalization/high decisive", case.law, case, case.delta)
     at = {0, 1, 2, 5, 10, 20, 40, 70} if case.d == DRAWN else set()
     run = problem.fit(case, at, {"risk": case.radius} if case.tests else {})
     losses = run.log.losses()

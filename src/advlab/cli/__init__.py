@@ -86,5 +86,6 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _complain(message: str) -> int:
-    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    if message.strip():  # a group without a verb has printed its help and says nothing more
+        print(f"error: {' '.join(message.split())}", file=sys.stderr)
     return 2

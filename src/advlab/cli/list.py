@@ -12,12 +12,13 @@ def list_experiments(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
 ) -> None:
-    """Show the experiments, what they take at each scale, and the claims they decide.
+    """Show the experiments; of those that are named also their times and claims.
 
     Examples:
 
     \b
       advlab list
+      advlab list generalization/fig5
       advlab list generalization --json
       advlab list my_figure.py
     """
@@ -28,7 +29,7 @@ def list_experiments(
     if as_json:
         typer.echo(json.dumps([_entry(experiment) for experiment in experiments], indent=1))
         return
-    _print_table(experiments)
+    _print_lines(experiments, claims=bool(names))
 
 
 def _entry(experiment) -> dict:
@@ -44,18 +45,24 @@ def _entry(experiment) -> dict:
     }
 
 
-def _print_table(experiments: list) -> None:
+def _print_lines(experiments: list, claims: bool) -> None:
+    """A line an experiment, its claims below it where asked for: fits a narrow terminal."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.padding import Padding
     from rich.text import Text
 
     from ..lab.progress import duration
 
-    table = Table("name", "paper", "item", "time", "claims", show_lines=True)
+    console = Console(highlight=False)
+    wide = max(len(experiment.name) for experiment in experiments)
     for experiment in experiments:
         about = experiment.about
-        times = "\n".join(f"{scale} {duration(time)}" for scale, time in about.seconds.items())
-        claims = "\n".join(f"{id}: {claim}" for id, claim in about.claims.items())
-        cells = (experiment.name, about.paper, about.item, times, claims)
-        table.add_row(*(Text(cell) for cell in cells))
-    Console().print(table)
+        line = Text(f"{experiment.name:<{wide}}  ", style="bold")
+        line.append(f"{about.title} ({about.item})", style="default")
+        console.print(line)
+        if claims:
+            times = ", ".join(f"{scale} {duration(t)}" for scale, t in about.seconds.items())
+            console.print(Padding(Text(times, style="dim"), (0, 0, 0, 2)))
+            for id, claim in about.claims.items():
+                console.print(Padding(Text(f"{id}: {claim}"), (0, 0, 0, 2)))
+            console.print()

@@ -32,7 +32,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Equations 5 and 9, Propositions 1 and 8",
     title="Closed forms: risk, robust optimum and what robustness costs",
-    seconds={"smoke": 2, "laptop": 15, "paper": 60},
+    seconds={"smoke": 2, "laptop": 10, "paper": 60},
     claims={
         "generalization/1": "the closed-form risk is the mean loss under the exact attack",
         "generalization/2a": "theta* is the ridge point at the fixed point for kappa",

@@ -17,7 +17,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Figure 10",
     title="d = 5000, xi = 0.5: closer to standard training",
-    seconds={"smoke": 4, "laptop": 40, "paper": 40},
+    seconds={"smoke": 4, "laptop": 10, "paper": 40},
     claims={
         "generalization/10a/fig10": "adversarial training interpolates at d = 5000",
         "generalization/10b/fig10": "and its test risk is that of the zero model",

@@ -18,7 +18,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Figure 11",
     title="d = 5000, xi = 0: the gradient difference against xi, d and eps",
-    seconds={"smoke": 4, "laptop": 60, "paper": 60},
+    seconds={"smoke": 4, "laptop": 12, "paper": 60},
     claims={
         "generalization/10a/fig11": "adversarial training interpolates at d = 5000, xi = 0",
         "generalization/10b/fig11": "and its test risk is that of the zero model",

@@ -21,7 +21,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Figure 12",
     title="Lazy networks in high dimension: training loss",
-    seconds={"smoke": 3, "laptop": 20, "paper": 20},
+    seconds={"smoke": 3, "laptop": 15, "paper": 20},
     claims={
         "generalization/fig12a": "the adversarial training loss falls as fast as the standard one",
         "generalization/fig12b": "all three networks interpolate in 100 iterations, v^2 = 1.1",

@@ -18,7 +18,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Figure 9",
     title="High dimension, xi = 0: same losses, larger gradient difference",
-    seconds={"smoke": 2, "laptop": 12, "paper": 12},
+    seconds={"smoke": 2, "laptop": 10, "paper": 12},
     claims={
         "generalization/10a/fig9": "adversarial training interpolates at xi = 0 too",
         "generalization/10b/fig9": "and its test risk is that of the zero model",

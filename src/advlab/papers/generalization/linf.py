@@ -42,7 +42,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Section 4",
     title="L_inf attacks: smaller steps, and interpolation as before",
-    seconds={"smoke": 3, "laptop": 45, "paper": 200},
+    seconds={"smoke": 3, "laptop": 15, "paper": 200},
     claims={
         "generalization/16a": "The largest stable step falls in proportion to xi",
         "generalization/16b": "Under the scaling that L_inf attacks need (xi/d, eps/sqrt d) the "

@@ -22,7 +22,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Section 2.1 and A.2",
     title="The limit of the surrogate algorithm and the price of xi",
-    seconds={"smoke": 3, "laptop": 60, "paper": 120},
+    seconds={"smoke": 3, "laptop": 15, "paper": 120},
     claims={
         "generalization/6a": "the excess risk of the algorithm's limit increases with xi",
         "generalization/6b": "gradient descent converges to kappa_alg",

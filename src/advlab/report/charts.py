@@ -83,8 +83,10 @@ def boxes(
     rows = tidy.five_numbers(table, x, y, color)
     axes = _Axes(table, x, y, color, x_title, y_title, log_y=log_y, beside=True)
     whiskers = axes.chart(rows).mark_rule(strokeWidth=1.5).encode(y=axes.y("low"), y2="high")
-    box = axes.chart(rows).mark_bar(size=12).encode(y=axes.y("q1"), y2="q3")
-    box = box.encode(tooltip=axes.tooltip(rows))
+    box = axes.chart(rows).mark_bar(size=12, strokeWidth=1.5).encode(y=axes.y("q1"), y2="q3")
+    # The outline shows a box of no height, where all replicates agree.
+    hue = {"stroke": alt.Stroke("color:N", sort=axes.names(), legend=None)} if color else {}
+    box = box.encode(tooltip=axes.tooltip(rows), **hue)
     middle = axes.chart(rows).mark_tick(thickness=2, size=12)
     middle = middle.encode(y=axes.y("y"), color=alt.value("white"))
     return _layer([whiskers, box, middle], title)
@@ -174,8 +176,11 @@ class _Axes:
         scale = _scale(self.log_y, nice=TICKS)
         return alt.Y(f"{column}:Q", title=title, scale=scale, axis=_axis(self.log_y))
 
+    def names(self) -> list[str]:
+        return tidy.labels(self.table, self.color or "")
+
     def hue(self) -> alt.Color:
-        names = tidy.labels(self.table, self.color or "")
+        names = self.names()
         kind = "N" if len(names) <= len(CATEGORIES) else "O"
         legend = alt.Legend(symbolType="circle")
         return alt.Color(f"color:{kind}", title=self.color, sort=names, legend=legend)

@@ -85,14 +85,13 @@ def compute(case: Case) -> pl.DataFrame:
 
 
 def figure(table: pl.DataFrame) -> alt.Chart:
-    """One run, as in the paper: solid test loss, dashed training loss, axis 10 to 16."""
+    """One run, as in the paper: solid test loss, dashed training loss."""
     one = table.filter(pl.col("seed") == pl.col("seed").min(), purpose="figure")
     lines = one.unpivot(["train", "test"], index=["step", "xi"], variable_name="loss")
-    height = alt.Scale(domain=[10, 16], clamp=True)
     chart = alt.Chart(lines, width=520, height=300).mark_line()
     return chart.encode(
         x=alt.X("step:Q", title="iteration"),
-        y=alt.Y("value:Q", title="adversarial loss", scale=height),
+        y=alt.Y("value:Q", title="adversarial loss", scale=alt.Scale(zero=False)),
         color=alt.Color("xi:N", title="xi"),
         strokeDash=alt.StrokeDash("loss:N", title=None, sort=["test", "train"]),
         tooltip=["step", "xi", "loss", alt.Tooltip("value:Q", format=".4f")],

@@ -197,7 +197,7 @@ def high_compute(case: HighCase) -> pl.DataFrame:
 
 
 def high_panels(
-    table: pl.DataFrame, value: str, title: str, level: str | None = None, log: bool = False
+    table: pl.DataFrame, value: str, title: str, level: str | None = None, log_x: bool = False
 ):
     """One panel a network, one row a theta0; v^2 dashed if asked for."""
     rows = table.filter(pl.col("d") == DRAWN, pl.col(value).is_not_null())
@@ -214,8 +214,7 @@ def high_panels(
                 title=f"{net}, v² = {part['v2'][0]:g}",
                 x_title="iteration",
                 y_title=title,
-                log_x=log,
-                log_y=log,
+                log_x=log_x,
             )
             for (_, net), part in parts.items()
         ],

@@ -111,15 +111,15 @@ def figure(table: pl.DataFrame) -> alt.ConcatChart:
     for eps, xi in SETTINGS:
         runs = table.filter(pl.col("step") > 0, eps=eps, xi=xi)
         limits = {
-            "kappa_alg": theory.kappa_alg(data.theta0_vector(), data.sigma2, eps, xi),
-            "kappa of theta*": theory.optimal_path(
-                data.theta0_vector(), data.sigma2, np.array([eps])
-            ).kappa[0],
+            "its limit": theory.kappa_alg(data.theta0_vector(), data.sigma2, eps, xi),
+            "theta*": theory.optimal_path(data.theta0_vector(), data.sigma2, np.array([eps])).kappa[
+                0
+            ],
         }
         levels = pl.DataFrame({"limit": list(limits), "kappa": [float(k) for k in limits.values()]})
         panels.append(
             charts.curves(
-                runs.with_columns(limit=pl.lit("gradient descent")),
+                runs.with_columns(limit=pl.lit("descent")),
                 "step",
                 "kappa",
                 "limit",

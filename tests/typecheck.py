@@ -1,4 +1,4 @@
-"""How shapes and types are checked while tests run: like beartype, but an int will do for a float."""
+"""How tests check shapes and types: like beartype, but an int will do for a float."""
 
 from beartype import BeartypeConf, beartype
 

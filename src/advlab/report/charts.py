@@ -85,8 +85,9 @@ def boxes(
     whiskers = axes.chart(rows).mark_rule(strokeWidth=1.5).encode(y=axes.y("low"), y2="high")
     box = axes.chart(rows).mark_bar(size=12, strokeWidth=1.5).encode(y=axes.y("q1"), y2="q3")
     # The outline shows a box of no height, where all replicates agree.
-    hue = {"stroke": alt.Stroke("color:N", sort=axes.names(), legend=None)} if color else {}
-    box = box.encode(tooltip=axes.tooltip(rows), **hue)
+    box = box.encode(tooltip=axes.tooltip(rows))
+    if color:
+        box = box.encode(stroke=alt.Stroke("color:N", sort=axes.names(), legend=None))
     middle = axes.chart(rows).mark_tick(thickness=2, size=12)
     middle = middle.encode(y=axes.y("y"), color=alt.value("white"))
     return _layer([whiskers, box, middle], title)

@@ -131,10 +131,8 @@ class _Run:
         self.names, self.weights = map(list, zip(*self._trained(), strict=True))
         self.penalised = [not name.endswith("bias") for name in self.names]
         # A view with a replicate axis in front, so that penalties and projections see one shape.
-        self.stacked = [
-            w.data if self.replicates > 1 or isinstance(self.model, Stack) else w.data[None]
-            for w in self.weights
-        ]
+        alone = not isinstance(self.model, Stack)
+        self.stacked = [w.data[None] if alone else w.data for w in self.weights]
         self.start = [w.clone() for w in self.stacked] if self.projection else []
         self.state = self.optimizer.start(self.weights)
         self.log = Log(probes={name: [] for name in self.probes})

@@ -68,15 +68,19 @@ def run(
             _say(f"{experiment.name} at {scale} scale takes about {duration(seconds)} from nothing")
         result = lab.run(experiment, scale=scale, seeds=seeds, jobs=jobs, out=out, fresh=fresh)
         failed += len(result.failed)
-        for failure in result.failed:
-            _say(f"failed: {experiment.name} {json.dumps(failure.case)}: {failure.reason}")
-        if as_json:
-            print(_line(result), flush=True)
-        else:
-            _print_verdicts(result)
+        _show(result, as_json)
     if failed:
         _say(f"{failed} cases failed; the same command tries them again")
         raise typer.Exit(_FAILED_CASES)
+
+
+def _show(result: "Result", as_json: bool) -> None:
+    for failure in result.failed:
+        _say(f"failed: {result.experiment} {json.dumps(failure.case)}: {failure.reason}")
+    if as_json:
+        print(_line(result), flush=True)
+    else:
+        _print_verdicts(result)
 
 
 def _line(result: "Result") -> str:

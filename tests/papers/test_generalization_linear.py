@@ -62,6 +62,17 @@ def test_standard_training_follows_its_closed_form():
     np.testing.assert_allclose(table.filter(step=60).sort("seed")["test"], risk, rtol=1e-10)
 
 
+def test_the_interpolator_is_the_smallest_model_that_fits():
+    case = fig3.Case(d=1000, xi=0.5, eps=0.0, replicates=5, steps=1)
+    x, y = draw(case.data, "generalization/interpolation", case.seeds)
+    pairs = zip(x.numpy(), y.numpy(), strict=True)
+    theta = np.stack([theory.min_norm(a, b) for a, b in pairs])
+    table = fig3.compute(case).filter(step=0).sort("seed")
+    np.testing.assert_allclose(table["interpolator_norm2"], (theta**2).sum(1), rtol=1e-10)
+    risk = theory.standard_risk(theta, case.data.theta0_vector(), 1.0)
+    np.testing.assert_allclose(table["interpolator_risk"], risk, rtol=1e-10)
+
+
 def outcomes(verdicts) -> dict[str, str]:
     return {v.id.removeprefix("generalization/"): v.outcome for v in verdicts}
 

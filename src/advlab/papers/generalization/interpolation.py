@@ -61,7 +61,7 @@ def compute(case: Case) -> pl.DataFrame:
     small, truth = span.into(x), span.into(theta0.expand(len(x), -1))
     ball = Ball(norm="l2", radius=case.eps)
     path = train(small, y, ball=ball, xi=case.xi, lr=STEP[case.d], steps=case.steps)
-    fitted = torch.linalg.lstsq(small, y[:, :, None]).solution[:, :, 0]
+    fitted = _min_norm(small, y)
     shape = path.loss.shape
     return path.table(
         case.seeds,
@@ -74,6 +74,14 @@ def compute(case: Case) -> pl.DataFrame:
             shape
         ),
     )
+
+
+def _min_norm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """theta(y) = X'(XX')^{-1} y of each replicate (Lemma 1).
+
+    Not torch.linalg.lstsq: on wide matrices its answer varies from call to call.
+    """
+    return (x.mT @ torch.linalg.solve(x @ x.mT, y[:, :, None]))[:, :, 0]
 
 
 def _risk(theta: torch.Tensor, truth: torch.Tensor, data: LinearModel, ball: Ball) -> torch.Tensor:

@@ -134,3 +134,77 @@ def test_the_known_checksums_are_those_of_the_real_files(real_data, tmp_path):
     # Nothing is fetched when sizes and checksums agree: this mirror refuses every connection.
     assert fetch("mnist", tmp_path, ["http://127.0.0.1:9"]) == tmp_path / "mnist"
     assert len(SETS["mnist"].files) == 4
+
+
+@pytest.mark.parametrize("side", [1, 5, 7, 10, 14, 17, 20, 24, 28, 32, 56])
+def test_resampling_is_the_mean_over_areas(side):
+    image = torch.rand(3, 1, 28, 28, generator=generator("image"), dtype=torch.float64)
+    small = mnist.resample(image, side)
+    assert small.shape == (3, 1, side, side)
+    torch.testing.assert_close(small.mean((1, 2, 3)), image.mean((1, 2, 3)), rtol=1e-13, atol=0)
+    # Each old pixel cut in side x side, averaged in blocks of 28 x 28: the same by counting.
+    fine = image.repeat_interleave(side, 2).repeat_interleave(side, 3)
+    counted = torch.nn.functional.avg_pool2d(fine, 28)
+    torch.testing.assert_close(small, counted, rtol=1e-12, atol=0)
+    blank = torch.full_like(image, 0.3)
+    torch.testing.assert_close(mnist.resample(blank, side), torch.full_like(small, 0.3))
+
+
+def test_side_28_is_the_identity_and_bad_sides_are_refused(small_mnist):
+    x = mnist.load(directory=small_mnist).x
+    assert torch.equal(mnist.resample(x, 28), x)
+    for side in (0, -3):
+        with pytest.raises(AdvlabError, match="side"):
+            mnist.resample(x, side)
+
+
+def test_rescaled_vectors_have_the_norm_and_their_direction():
+    x = torch.rand(9, 30, generator=generator("rows")) * torch.logspace(-12, 12, 9)[:, None]
+    for norm in (0.1, 5.0, 300.0):
+        scaled = mnist.rescale(x, norm)
+        lengths = scaled.double().square().sum(1).sqrt()
+        torch.testing.assert_close(lengths, torch.full_like(lengths, norm), rtol=1e-7, atol=0)
+        torch.testing.assert_close(scaled / scaled[:, :1], x / x[:, :1])
+    wide = mnist.rescale(x.double(), 2.0).square().sum(1)
+    torch.testing.assert_close(wide, torch.full_like(wide, 4.0), rtol=1e-14, atol=0)
+    for norm in (0.0, -1.0, float("inf"), float("nan")):
+        with pytest.raises(AdvlabError, match="norm above 0"):
+            mnist.rescale(x, norm)
+    x[4] = 0
+    with pytest.raises(AdvlabError, match="row 4 of zeros"):
+        mnist.rescale(x, 1.0)
+
+
+def test_a_pair_of_digits_has_labels_of_both_signs(small_mnist):
+    images = mnist.load((3, 7), directory=small_mnist)
+    x, y = mnist.pair((7, 3), side=10, norm=2.5, directory=small_mnist)
+    assert x.shape == (12, 100)
+    assert x.dtype == y.dtype == torch.float32
+    assert y.tolist() == [1.0 if digit == 3 else -1.0 for digit in images.y]
+    small = mnist.resample(images.x, 10).flatten(1)
+    torch.testing.assert_close(x, 2.5 * small / small.norm(dim=1, keepdim=True))
+    drawn = mnist.pair((7, 3), norm=1.0, n=5, directory=small_mnist, rng=generator("p"))
+    same = mnist.load((7, 3), 5, small_mnist, rng=generator("p"))
+    assert drawn.x.shape == (5, 784)
+    assert torch.equal(drawn.y == 1, same.y == 3)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"digits": (1, 1)}, {"digits": (1, 12)}, {"side": 0}, {"norm": 0.0}, {"n": 99}],
+)
+def test_wrong_pairs_are_refused(small_mnist, wrong):
+    with pytest.raises(AdvlabError):
+        mnist.pair(**{"norm": 1.0, "directory": small_mnist, **wrong})
+
+
+def test_real_zeros_and_ones_keep_apart_at_every_size(real_data):
+    """The nearest of two class means finds a digit at 5 x 5 pixels already."""
+    for side in (5, 28):
+        x, y = mnist.pair(side=side, norm=1.0, directory=real_data)
+        assert (len(y), int((y == -1).sum())) == (12665, 5923)
+        rule = x[y == 1].mean(0) - x[y == -1].mean(0)
+        test = mnist.pair(side=side, norm=1.0, directory=real_data, split="test")
+        middle = (x[y == 1].mean(0) + x[y == -1].mean(0)) / 2
+        right = ((test.x - middle) @ rule).sign() == test.y
+        assert float(right.float().mean()) > 0.95

@@ -108,7 +108,10 @@ def test_a_replicate_has_the_same_bits_alone_and_in_any_stack(model, replicates,
 
 @pytest.mark.parametrize("name", DATA)
 def test_every_data_model_draws_what_its_generator_says(name):
-    small = {"linear": {"n": 5, "d": 3}}
+    small = {
+        "linear": {"n": 5, "d": 3},
+        "mixture": {"n": 5, "d": 3, "mu_norm": 1.0, "beta": 0.3},
+    }
     model = DATA[name](**small[name])
     same, again, other = (model.sample(generator("x", seed)) for seed in (0, 0, 1))
     assert all(torch.equal(a, b) for a, b in zip(same, again, strict=True))

@@ -9,10 +9,14 @@ from .base import DataModel as DataModel
 from .directory import SETS as SETS
 from .directory import data_root as data_root
 from .directory import fetch as fetch
+from .mixture import Clusters as Clusters
+from .mixture import Mixture as Mixture
+from .mixture import Quartic as Quartic
+from .mixture import Scaled as Scaled
 from .regression import AR1 as AR1
 from .regression import LinearModel as LinearModel
 from .regression import Regression as Regression
 from .regression import Sparse as Sparse
 from .regression import symmetrise as symmetrise
 
-DATA: dict[str, type[DataModel]] = {"linear": LinearModel}
+DATA: dict[str, type[DataModel]] = {"linear": LinearModel, "mixture": Mixture}

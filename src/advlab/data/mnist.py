@@ -1,4 +1,7 @@
-"""MNIST from its four original idx files, gzipped or plain; nothing is unpickled."""
+"""MNIST from its four original idx files, gzipped or plain; nothing is unpickled.
+
+Also pairs of its digits as vectors of any dimension and length.
+"""
 
 import gzip
 import math
@@ -10,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import UInt8
+from jaxtyping import Float, UInt8
+from torch import Tensor
 
 from ..errors import AdvlabError
 from .arrays import Arrays, from_bytes
@@ -54,6 +58,56 @@ def load(
         keep = np.isin(y, list(digits))
         x, y = x[keep], y[keep]
     return from_bytes(x[:, None], y, n, rng)
+
+
+def pair(
+    digits: tuple[int, int] = (0, 1),
+    *,
+    side: int = 28,
+    norm: float,
+    n: int | None = None,
+    directory: str | PathLike[str] | None = None,
+    split: Split = "train",
+    rng: torch.Generator | None = None,
+) -> Arrays:
+    """Two digits as vectors of side^2 pixels and l2 length `norm`, with labels -1.0 and +1.0.
+
+    The benign overfitting paper's MNIST: dimension and signal strength are chosen, the images are
+    real. The first of `digits` is -1.
+    """
+    if len(set(digits)) != 2:
+        raise AdvlabError("two different digits", tuple(digits))
+    images = load(digits, n, directory, split, rng)
+    x = rescale(resample(images.x, side).flatten(1), norm)
+    return Arrays(x, torch.where(images.y == digits[1], 1.0, -1.0).to(x.dtype))
+
+
+def resample(
+    images: Float[Tensor, "n c height width"], side: int
+) -> Float[Tensor, "n c {side} {side}"]:
+    """Each pixel of a side x side grid over an image is the image's mean over its area."""
+    if side < 1:
+        raise AdvlabError("a side of at least one pixel", side)
+    rows, columns = (_area(old, side).to(images) for old in images.shape[-2:])
+    return rows @ images @ columns.T
+
+
+def rescale(x: Float[Tensor, "n d"], norm: float) -> Float[Tensor, "n d"]:
+    """Every row times what gives it the l2 length `norm`."""
+    if not 0 < norm < math.inf:
+        raise AdvlabError("a norm above 0", norm)
+    lengths = torch.linalg.vector_norm(x.double(), dim=1, keepdim=True)
+    if bool((lengths == 0).any()):
+        raise AdvlabError("vectors that are not 0", f"row {int(lengths.argmin())} of zeros")
+    return (x.double() * (norm / lengths)).to(x.dtype)
+
+
+def _area(old: int, new: int) -> Float[Tensor, "{new} {old}"]:
+    """The share that each of `old` pixels has in each of `new` of the same total length."""
+    # In units of 1/(old new) of that length all edges are whole numbers, and overlaps exact.
+    mine, theirs = old * torch.arange(new)[:, None], new * torch.arange(old)
+    overlap = torch.minimum(mine + old, theirs + new) - torch.maximum(mine, theirs)
+    return overlap.clamp(min=0).double() / old
 
 
 def read_idx(path: Path, ndim: int) -> UInt8[np.ndarray, "..."]:

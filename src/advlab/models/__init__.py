@@ -1,7 +1,12 @@
 """Networks: one architecture per file, and stacks of replicates of any of them."""
 
-from .lazy import ACTIVATIONS as ACTIVATIONS
+from .activations import ACTIVATIONS as ACTIVATIONS
+from .activations import SHAPES as SHAPES
+from .activations import Activation as Activation
+from .activations import leaky_relu as leaky_relu
+from .activations import smoothed_leaky_relu as smoothed_leaky_relu
 from .lazy import LazyNet as LazyNet
 from .linear import Linear as Linear
 from .normalised import Normalised as Normalised
 from .stack import Stack as Stack
+from .two_layer import TwoLayer as TwoLayer

@@ -1,36 +1,13 @@
 """Two-layer networks in the lazy regime: the first layer trains a little, the second not at all."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..errors import AdvlabError
-
-
-@dataclass(frozen=True)
-class Activation:
-    """phi with phi(0) = 0, and its slope at zero, which fixes the speed of lazy training."""
-
-    phi: Callable[[Tensor], Tensor]
-    slope: float
-
-
-def _half_relu(x: Tensor) -> Tensor:
-    # max(x, 0) written so that its derivative at 0 is 1/2: with the usual 0 a network that starts
-    # at zero would never move (generalization, proof of Theorem 4).
-    return (x + x.abs()) / 2
-
-
-ACTIVATIONS: dict[str, Activation] = {
-    "linear": Activation(lambda x: x / 4, 0.25),
-    "sigmoid": Activation(lambda x: torch.sigmoid(x) - 0.5, 0.25),
-    "relu": Activation(lambda x: _half_relu(x) / 4, 0.125),
-}
-"""Scaled as in the paper so that all three have the same slope 1/4 (ReLU: on one side)."""
+from .activations import ACTIVATIONS
 
 
 class LazyNet(nn.Module):

@@ -67,7 +67,7 @@ def _sigmoid(z: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _relu(z: Tensor) -> tuple[Tensor, Tensor]:
-    # sign(0) = 0 gives the half slope at zero of `models.lazy`.
+    # sign(0) = 0 gives the half slope at zero of `models.activations`.
     slope = z.sign().add_(1).mul_(0.125)
     return z.clamp_(min=0).mul_(0.25), slope
 

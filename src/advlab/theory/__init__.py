@@ -1,3 +1,4 @@
 """What is proved, computable without training: numpy and scipy in float64, never torch."""
 
 from . import linear as linear
+from . import mixture as mixture

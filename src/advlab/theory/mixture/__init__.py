@@ -1,0 +1,44 @@
+"""The noisy two-cluster mixture under attack: what the benign overfitting paper proves.
+
+x = y_c mu + xi with y_c = +-1, a share beta of flipped labels, and attacks in l2 balls of radius
+alpha.
+"""
+
+from .assumptions import Assumptions as Assumptions
+from .assumptions import check_assumptions as check_assumptions
+from .constants import C1 as C1
+from .constants import C2 as C2
+from .constants import Bounds as Bounds
+from .constants import C_r as C_r
+from .constants import first_step_floor as first_step_floor
+from .constants import gradient_alignment as gradient_alignment
+from .constants import loss_ratio_bound as loss_ratio_bound
+from .constants import margin_growth as margin_growth
+from .constants import normalised_margin_floor as normalised_margin_floor
+from .constants import span_distance_bound as span_distance_bound
+from .lower import Overlap as Overlap
+from .lower import linear_rule_risk as linear_rule_risk
+from .lower import lower_bound_from_overlap as lower_bound_from_overlap
+from .lower import overlap as overlap
+from .lower import overlap_monte_carlo as overlap_monte_carlo
+from .lower import robust_error_lower_bound as robust_error_lower_bound
+from .lower import robust_error_lower_bound_of_law as robust_error_lower_bound_of_law
+from .proxy import Proxy as Proxy
+from .proxy import averaging_contour as averaging_contour
+from .proxy import averaging_proxy as averaging_proxy
+from .tails import AntiConcentration as AntiConcentration
+from .tails import anti_concentration as anti_concentration
+from .tails import flip_share_bound as flip_share_bound
+from .tails import flip_tail as flip_tail
+from .tails import minimax_exponent as minimax_exponent
+from .tails import noise_norm_bound as noise_norm_bound
+from .tails import projection_bound as projection_bound
+from .upper import SampleSizes as SampleSizes
+from .upper import certificate as certificate
+from .upper import clean_upper_bound as clean_upper_bound
+from .upper import fit_C as fit_C
+from .upper import iterations_needed as iterations_needed
+from .upper import robust_upper_bound as robust_upper_bound
+from .upper import sample_sizes as sample_sizes
+from .upper import slrelu_loss_bound as slrelu_loss_bound
+from .upper import training_loss_bound as training_loss_bound

@@ -29,7 +29,7 @@ def run(
         int | None, typer.Option(min=1, help="Replicates; more seeds keep what is there.")
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes; the number of cores if left out.")
+        int | None, typer.Option(min=1, help="Worker processes; one a core if left out.")
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder that holds all runs.")] = Path("runs"),
     as_json: Annotated[
@@ -38,6 +38,14 @@ def run(
     fresh: Annotated[
         bool, typer.Option("--fresh", help="Forget stored runs of these cases first.")
     ] = False,
+    engine: Annotated[
+        Literal["local", "ray"],
+        typer.Option(help="Where cases are computed: on this machine, or on a Ray cluster."),
+    ] = "local",
+    address: Annotated[
+        str | None,
+        typer.Option(help="The Ray cluster; $RAY_ADDRESS, or one made here, if left out."),
+    ] = None,
 ) -> None:
     """Run experiments and decide their claims.
 
@@ -52,6 +60,7 @@ def run(
       advlab run generalization --json --out runs
       advlab run my_package.my_figure
       advlab run path/to/my_figure.py --fresh
+      advlab run generalization --engine ray --address head:6379
     """
     from ..papers import select
 
@@ -66,7 +75,16 @@ def run(
     for experiment, seconds in zip(experiments, estimates, strict=True):
         if seconds >= _LONG:
             _say(f"{experiment.name} at {scale} scale takes about {duration(seconds)} from nothing")
-        result = lab.run(experiment, scale=scale, seeds=seeds, jobs=jobs, out=out, fresh=fresh)
+        result = lab.run(
+            experiment,
+            scale=scale,
+            seeds=seeds,
+            jobs=jobs,
+            out=out,
+            fresh=fresh,
+            engine=engine,
+            address=address,
+        )
         failed += len(result.failed)
         _show(result, as_json)
     if failed:

@@ -13,6 +13,7 @@ from ..errors import AdvlabError
 from ..report import Result, Verdict, undecide
 from . import provenance
 from .case import About, Case, Computed, Scale
+from .engines import EngineName
 from .source import find, name
 from .store import Store
 from .sweep import Swept, sweep
@@ -78,6 +79,8 @@ def run(
     jobs: int | None = None,
     out: Path | str = "runs",
     fresh: bool = False,
+    engine: EngineName = "local",
+    address: str | None = None,
 ) -> Result:
     """Compute what is missing, decide the claims, and leave `<out>/<name>/result-<scale>.json`."""
     if isinstance(experiment, str):
@@ -87,7 +90,14 @@ def run(
         raise AdvlabError("a recipe with at least one case", f"{experiment.name} at {scale}: none")
     folder = Path(out) / experiment.name
     swept = sweep(
-        cases, experiment.compute, folder, jobs=jobs, fresh=fresh, source=experiment.source
+        cases,
+        experiment.compute,
+        folder,
+        jobs=jobs,
+        fresh=fresh,
+        source=experiment.source,
+        engine=engine,
+        address=address,
     )
     about = experiment.about
     result = Result(

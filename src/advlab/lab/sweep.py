@@ -1,23 +1,20 @@
 """A sweep computes the cases that have no run yet, on all cores, and reads every run back."""
 
-import concurrent.futures
-import signal
 import sys
 import time
-import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
-from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Literal
 
-import joblib
 import polars as pl
 
 from ..errors import AdvlabError
 from ..report import Failure
 from .case import Case, Computed
+from .engines import Engine, EngineName
+from .engines import engine as engine_of
 from .progress import Progress
 from .source import find
 from .store import Corrupt, Store, Stored, encode
@@ -43,15 +40,19 @@ def sweep(
     jobs: int | None = None,
     fresh: bool = False,
     source: str | None = None,
+    engine: EngineName = "local",
+    address: str | None = None,
 ) -> Swept:
     """Give every case a run in `folder`, computing only what is missing, and read them all.
 
-    The table depends on the cases alone: not on `jobs` (default: the number of cores), nor on how
+    The table depends on the cases alone: not on `jobs` (default: the number of cores), nor on the
+    engine ("ray" has an `address`, and its workers must see `folder` under the same path), nor how
     often the sweep was stopped, nor on other processes that work in the same folder. A case whose
     compute raises is stored as failed and tried again next time. `fresh` forgets the runs first.
     `source` names the file that `compute` comes from where workers cannot import it by name.
     """
-    store = Store(Path(folder))
+    where = engine_of(engine, jobs, address)
+    store = Store(Path(folder).absolute())
     by_key = {case.key(): case for case in cases}
     if len(by_key) < len(cases):
         raise AdvlabError("cases that differ from each other", "two cases with the same settings")
@@ -71,7 +72,7 @@ def sweep(
             store.forget_failure(case)
     missing = [case for key, case in by_key.items() if key not in runs]
     if missing:
-        _compute(missing, compute, store, jobs or joblib.cpu_count(), source, stored=len(runs))
+        _compute(missing, compute, store, where, source, stored=len(runs))
     return _collect(cases, store, runs)
 
 
@@ -79,7 +80,7 @@ def _compute(
     missing: list[Case],
     compute: Callable[[Any], pl.DataFrame | Computed],
     store: Store,
-    jobs: int,
+    where: Engine,
     source: str | None,
     stored: int,
 ) -> None:
@@ -92,10 +93,11 @@ def _compute(
                 if wait and todo:
                     progress.say(f"waiting for {len(todo)} cases that another process computes")
                 calls = [(_Import(source), compute, case, store, wait) for case in todo.values()]
-                with closing(_outcomes(calls, jobs)) as outcomes:
+                with closing(where.outcomes(_settle, calls)) as outcomes:
                     for key, state in outcomes:
                         if state != "busy":
                             progress.settled(todo.pop(key), failed=state == "failed")
+            store.clean()  # of workers that were killed and replaced
         except BaseException as error:
             with suppress(AdvlabError):
                 store.clean(timeout=2.0)
@@ -103,47 +105,6 @@ def _compute(
                 done, total = stored + sum(map(store.has, missing)), stored + len(missing)
                 progress.say(f"stopped: {done} of {total} cases are stored; run it again to go on")
             raise
-
-
-def _outcomes(calls: Sequence[tuple], jobs: int) -> Generator[tuple[str, State], None, None]:
-    """Settle the cases in this process, or in worker processes that die with this generator."""
-    if jobs == 1 or len(calls) <= 1:
-        for call in calls:
-            yield _settle(*call)
-        return
-    # Another joblib backend, such as Ray's, goes here.
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        pool = joblib.Parallel(
-            n_jobs=min(jobs, len(calls)),
-            return_as="generator_unordered",
-            max_nbytes=None,
-        )
-    with _ctrl_c_is_ours():
-        outcomes: Any = pool(joblib.delayed(_settle_in_worker)(*call) for call in calls)
-    try:
-        for outcome in outcomes:  # noqa: UP028 - the close below must not warn
-            yield outcome
-    except concurrent.futures.BrokenExecutor as error:
-        raise AdvlabError(
-            "workers that live until their cases are done",
-            "one that was killed",
-            "memory may be short: run again with fewer --jobs; stored cases are kept",
-        ) from error
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            outcomes.close()
-
-
-@contextmanager
-def _ctrl_c_is_ours() -> Iterator[None]:
-    """Processes started in here never hear Ctrl-C, which a terminal sends to all: we end them."""
-    resource_tracker.ensure_running()  # starting it later would let the signal through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Import:
@@ -160,13 +121,6 @@ def _imported(source: str | None) -> _Import:
     if source is not None:
         find(source)
     return _Import(source)
-
-
-def _settle_in_worker(*call: Any) -> tuple[str, State]:
-    if torch := sys.modules.get("torch"):
-        with suppress(RuntimeError):  # it can be set only once a process
-            torch.set_num_interop_threads(1)
-    return _settle(*call)
 
 
 def _settle(

@@ -269,6 +269,7 @@ def members(session: int) -> list[str]:
 
 
 @needs_ray
+@pytest.mark.nightly  # on a busy machine the sweep may be over before the signal comes
 def test_ctrl_c_stops_the_workers_and_the_next_sweep_goes_on(tmp_path):
     cases = toy_numpy.recipe("laptop")
     folder = tmp_path / "runs" / "toy_numpy"

@@ -16,36 +16,39 @@ _COLUMNS = ("id", "claim", "outcome", "measured", "low", "high", "rule")
 _COLOURS = {"supported": "green", "refuted": "red", "undecided": "yellow"}
 
 
+Names = Annotated[
+    list[str], typer.Argument(help="Names, papers, globs, or your own module or .py file.")
+]
+Scale = Annotated[
+    Literal["smoke", "laptop", "paper"],
+    typer.Option(help="smoke: does it run; laptop: claims are decided; paper: as published."),
+]
+Seeds = Annotated[
+    int | None, typer.Option(min=1, help="Replicates; more seeds keep what is there.")
+]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Worker processes; one a core if left out.")]
+Out = Annotated[Path, typer.Option(help="The folder that holds all runs.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON line an experiment.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Forget stored runs of these cases first.")]
+Engine = Annotated[
+    Literal["local", "ray"],
+    typer.Option(help="Where cases are computed: on this machine, or on a Ray cluster."),
+]
+Address = Annotated[
+    str | None, typer.Option(help="The Ray cluster; $RAY_ADDRESS, or one made here, if left out.")
+]
+
+
 def run(
-    names: Annotated[
-        list[str],
-        typer.Argument(help="Names, papers, globs, or your own module or .py file."),
-    ],
-    scale: Annotated[
-        Literal["smoke", "laptop", "paper"],
-        typer.Option(help="smoke: does it run; laptop: claims are decided; paper: as published."),
-    ] = "laptop",
-    seeds: Annotated[
-        int | None, typer.Option(min=1, help="Replicates; more seeds keep what is there.")
-    ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Worker processes; one a core if left out.")
-    ] = None,
-    out: Annotated[Path, typer.Option(help="The folder that holds all runs.")] = Path("runs"),
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON line an experiment.")
-    ] = False,
-    fresh: Annotated[
-        bool, typer.Option("--fresh", help="Forget stored runs of these cases first.")
-    ] = False,
-    engine: Annotated[
-        Literal["local", "ray"],
-        typer.Option(help="Where cases are computed: on this machine, or on a Ray cluster."),
-    ] = "local",
-    address: Annotated[
-        str | None,
-        typer.Option(help="The Ray cluster; $RAY_ADDRESS, or one made here, if left out."),
-    ] = None,
+    names: Names,
+    scale: Scale = "laptop",
+    seeds: Seeds = None,
+    jobs: Jobs = None,
+    out: Out = Path("runs"),
+    as_json: AsJson = False,
+    fresh: Fresh = False,
+    engine: Engine = "local",
+    address: Address = None,
 ) -> None:
     """Run experiments and decide their claims.
 

@@ -151,8 +151,15 @@ class Mixture(DataModel):
         if n < 1:
             raise AdvlabError("a sample needs n >= 1", n)
         coins = uniform(torch.empty(n, dtype=torch.float64), rng)
-        y_clean = (coins < 0.5).to(torch.float64) * 2 - 1
         noise = self.law.draw(torch.empty(n, self.d, dtype=torch.float64), rng)
+        return self.around(noise, coins, rng)
+
+    def around(
+        self, noise: Float[Tensor, "n k"], coins: Float[Tensor, " n"], rng: torch.Generator
+    ) -> Clusters:
+        """The examples with this noise, in any orthonormal coordinates that have mu along the
+        first; a coin below 1/2 is a y_c of 1."""
+        y_clean = (coins < 0.5).to(noise) * 2 - 1
         x = noise.clone()
         x[:, 0] += y_clean * self.mu_norm
         flipped = _FLIPS[self.flips](self, y_clean * x[:, 0], rng)

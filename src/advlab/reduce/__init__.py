@@ -4,3 +4,5 @@ from .lazy import LazyAdversarial as LazyAdversarial
 from .lazy import single_neuron as single_neuron
 from .linear import LinearAdversarial as LinearAdversarial
 from .subspace import Subspace as Subspace
+from .two_layer import TwoLayerAdversarial as TwoLayerAdversarial
+from .two_layer import attacked as attacked

@@ -167,9 +167,11 @@ class _Run:
 
     def _evaluate(self) -> tuple[Tensor, list[Tensor]]:
         x, y = self.batches.next(*self.data, rng=self.rng)
+        lr = self.schedule.at(self.step, self.steps)
         scene = Scene(
-            self.model, x, y, self.loss, self.attack, self.ball, self.rng, self.replicates
-        )
+            self.model, x, y, self.loss, self.attack, self.ball, self.rng, self.replicates,
+            self.step, lr,
+        )  # fmt: skip
         values, grads = self.objective.value_and_grad(scene, self.weights)
         return values, list(grads)
 

@@ -28,6 +28,9 @@ class Scene:
     ball: Threat
     rng: Rng
     replicates: int = 1
+    step: int = 0
+    lr: float = 0.0
+    """The rate of the update that follows, for objectives that look ahead."""
 
     def attacked(self) -> Tensor:
         """x~ = A(f_W, x, y), found in eval mode and then held fixed."""

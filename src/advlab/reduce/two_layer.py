@@ -1,0 +1,207 @@
+"""Adversarial training of two-layer networks without autograd, at a cost that knows no dimension.
+
+Together with `Subspace` or `law`, which bring the inputs down to k = n + m coordinates, one step of
+gradient descent against PGD costs a few products of (n, m) with (m, m) and (m, k) matrices. The
+numbers are those of `Adversarial` with autograd (tests/test_reduce_two_layer.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from pydantic import PrivateAttr
+from torch import Tensor, nn
+
+from ..attacks import PGD, Attack, Attacked
+from ..errors import AdvlabError
+from ..losses import PerExample
+from ..losses import resolve as resolve_loss
+from ..threats import Ball, Threat
+from ..training.objectives import Objective, Scene
+from .gram import Layers, Peak, Score, climb
+
+COLUMNS = 8
+REFRESH = 50
+"""Products are computed anew every so many steps; runs continue from these with the same bits."""
+
+
+class TwoLayerAdversarial(Objective):
+    """The objective `Adversarial()` for two-layer networks with one output and PGD in an l2 ball,
+    started at the clean inputs.
+
+    G = W W' and z = X W' are carried from step to step: a step of gradient descent adds M X~ to W
+    with M of rank n, so they change by products of rank n. Whether W really took that step is
+    checked on some of its columns; if not (another optimiser, a penalty), they are computed anew.
+    """
+
+    _products: "Products | None" = PrivateAttr(default=None)
+
+    def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
+        seen = attacked(scene.model, scene.x, scene.y, scene.ball, scene.attack, scene.loss)
+        return scene.loss(scene.model(seen.x), scene.y)
+
+    def value_and_grad(
+        self, scene: Scene, weights: Sequence[Tensor]
+    ) -> tuple[Float[Tensor, " replicates"], Sequence[Tensor]]:
+        attack, ball = _checked(scene.attack, scene.ball)
+        with torch.no_grad():
+            net = Layers.of(scene.model)
+            x = scene.x.reshape(scene.replicates, -1, scene.x.shape[-1])
+            products = self._current(net, x, scene.step)
+            z = _preactivations(net, products.z)
+            score = _score(scene.loss, scene.y)
+            peak = climb(net, products.gram, z, score, ball.radius, attack)
+            step = _Step.at(net, x, peak, score)
+            grads = {name: step.gradient(name) for name in _trained(scene.model)}
+            self._products = products.after(step, grads["weight"], scene.lr)
+        return step.loss.mean(1), [
+            grad.reshape(w.shape) for grad, w in zip(grads.values(), weights, strict=True)
+        ]
+
+    def _current(self, net: Layers, x: Tensor, step: int) -> "Products":
+        kept = self._products
+        if kept is None or step % REFRESH == 0 or not kept.fits(net.weight, x):
+            return Products.of(net.weight, x)
+        return kept
+
+
+def attacked(
+    model: object,
+    x: Float[Tensor, "rows k"],
+    y: Float[Tensor, " rows"],
+    ball: Threat,
+    attack: Attack,
+    loss: str | PerExample = "logistic",
+    rows: int = 250,
+) -> Attacked:
+    """What `attack` gives on a TwoLayer network or a stack of them, `rows` of each at a time."""
+    attack, ball = _checked(attack, ball)
+    with torch.no_grad():
+        net = Layers.of(model)
+        R, k = len(net.weight), x.shape[-1]
+        gram = torch.bmm(net.weight, net.weight.mT)
+        blocks = x.reshape(R, -1, k).split(rows, 1), y.reshape(R, -1).split(rows, 1)
+        found = []
+        for block, label in zip(*blocks, strict=True):
+            score = _score(resolve_loss(loss), label.flatten())
+            z = _preactivations(net, torch.bmm(block, net.weight.mT))
+            peak = climb(net, gram, z, score, ball.radius, attack)
+            found.append((torch.baddbmm(block, peak.C, net.weight), score(peak.f)[0]))
+        points, losses = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
+    return Attacked(points.reshape(x.shape), losses.flatten())
+
+
+@dataclass(frozen=True)
+class Products:
+    """G = W W' and z = X W' of the weights that training is about to have."""
+
+    gram: Float[Tensor, "R m m"]
+    z: Float[Tensor, "R n m"]
+    expected: Float[Tensor, "R m few"]
+    """Some columns of those weights."""
+    x: Float[Tensor, "R n few"]
+
+    @classmethod
+    def of(cls, weight: Float[Tensor, "R m k"], x: Float[Tensor, "R n k"]) -> "Products":
+        gram, z = torch.bmm(weight, weight.mT), torch.bmm(x, weight.mT)
+        return cls(gram, z, weight[..., :COLUMNS].clone(), x[..., :COLUMNS])
+
+    def fits(self, weight: Tensor, x: Tensor) -> bool:
+        found = weight[..., :COLUMNS]
+        if found.shape != self.expected.shape or not torch.equal(x[..., :COLUMNS], self.x):
+            return False
+        slack = 8 * torch.finfo(weight.dtype).eps
+        return torch.allclose(
+            found, self.expected, rtol=slack, atol=slack * float(found.abs().max())
+        )
+
+    def after(self, step: "_Step", gradient: Float[Tensor, "R m k"], lr: float) -> "Products":
+        """After W <- W + M X~ with M = -lr times the coefficients of the gradient."""
+        M = -lr * step.coefficients
+        moved = torch.bmm(step.x, step.attacked.mT)
+        inner = torch.bmm(step.attacked, step.attacked.mT)
+        # W'W'' = G + M Z~ + Z~'M' + M K~ M', written as T + T'.
+        half = torch.baddbmm(step.z, inner, M.mT, alpha=0.5)
+        return Products(
+            self.gram.baddbmm_(M, half).baddbmm_(half.mT, M.mT),
+            torch.baddbmm(self.z, moved, M.mT),
+            step.weight[..., :COLUMNS] - lr * gradient[..., :COLUMNS],
+            self.x,
+        )
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One step at attacked inputs: the gradient in W is `coefficients` times X~."""
+
+    weight: Float[Tensor, "R m k"]
+    x: Float[Tensor, "R n k"]
+    attacked: Float[Tensor, "R n k"]
+    z: Float[Tensor, "R n m"]
+    """W x~, without the bias."""
+    phi: Float[Tensor, "R n m"]
+    pull: Float[Tensor, "R n m"]
+    """The derivative of the mean loss in each preactivation."""
+    loss: Float[Tensor, "R n"]
+    slope: Float[Tensor, "R n"]
+    """The derivative of the mean loss in each output."""
+    scale: float
+    """What f has before the sum over the units."""
+
+    @classmethod
+    def at(cls, net: Layers, x: Tensor, peak: Peak, score: Score) -> "_Step":
+        loss, slope = score(peak.f)
+        slope = slope / x.shape[1]
+        return cls(
+            weight=net.weight,
+            x=x,
+            attacked=torch.baddbmm(x, peak.C, net.weight),
+            z=peak.z if net.bias is None else peak.z - net.bias,
+            phi=net.activation.phi(peak.z),
+            pull=net.activation.dphi(peak.z) * net.top * slope[:, :, None],
+            loss=loss,
+            slope=slope,
+            scale=net.scale,
+        )
+
+    @property
+    def coefficients(self) -> Float[Tensor, "R m n"]:
+        return self.pull.mT
+
+    def gradient(self, name: str) -> Tensor:
+        if name == "weight":
+            return torch.bmm(self.coefficients, self.attacked)
+        if name == "bias":
+            return self.pull.sum(1)
+        if name == "top":
+            return self.scale * torch.bmm(self.slope[:, None], self.phi)[:, 0]
+        return self.slope.sum(1)
+
+
+def _score(loss: PerExample, y: Float[Tensor, " rows"]) -> Score:
+    def score(f: Tensor) -> tuple[Tensor, Tensor]:
+        with torch.enable_grad():
+            leaf = f.detach().flatten().requires_grad_()
+            value = loss(leaf, y)
+            (slope,) = torch.autograd.grad(value.sum(), leaf)
+        return value.detach().reshape(f.shape), slope.reshape(f.shape)
+
+    return score
+
+
+def _trained(model: object) -> list[str]:
+    parameters = model.named_parameters() if isinstance(model, nn.Module) else ()
+    return [name for name, value in parameters if value.requires_grad]
+
+
+def _preactivations(net: Layers, z: Tensor) -> Tensor:
+    return z if net.bias is None else z + net.bias
+
+
+def _checked(attack: Attack, ball: Threat) -> tuple[PGD, Ball]:
+    if not isinstance(ball, Ball) or ball.norm != "l2" or ball.box is not None:
+        raise AdvlabError("an l2 ball without a box: other attacks leave the span", ball)
+    if not isinstance(attack, PGD) or attack.random_start or attack.jump or attack.restarts > 1:
+        raise AdvlabError("PGD from the clean inputs: PGD(random_start=False, jump=False)", attack)
+    return attack, ball

@@ -1,6 +1,7 @@
 """Charts: the right numbers, few rows, gaps where there is no number."""
 
 import json
+import re
 
 import numpy as np
 import polars as pl
@@ -10,7 +11,7 @@ from altair import SCHEMA_VERSION
 
 from advlab.errors import AdvlabError
 from advlab.report import tidy
-from advlab.report.charts import boxes, curves, heat, panels, points
+from advlab.report.charts import HUES, boxes, curves, heat, panels, points
 from advlab.report.theme import CATEGORIES, theme
 
 TABLE = pl.DataFrame(
@@ -132,6 +133,87 @@ def test_heat_is_the_mean_of_each_cell():
     cells = {(row["x"], row["y"]): row["value"] for row in data}
     assert cells == {("0", "0.5"): 5, ("1", "0.5"): 2, ("0", "0.1"): 1, ("1", "0.1"): 0.25}
     assert chart["encoding"]["y"]["sort"] == ["0.5", "0.1"]
+
+
+GRID = pl.DataFrame(
+    [{"mu": mu, "d": d, "acc": 0.05 * mu + 0.4} for mu in (1, 2, 4, 10) for d in (10, 100, 1000)]
+)
+LINES = pl.DataFrame(
+    {
+        "mu": [1.0, 10.0, 3.0, 3.0, 3.0],
+        "d": [10.0, 1000.0, 500.0, float("inf"), 50.0],
+        "line": ["bound"] * 2 + ["proxy"] * 3,
+    }
+)
+
+
+def edges(chart: dict, name: str) -> list[tuple[float, float]]:
+    data = next(data for data in rows(chart).values() if "value" in data[0])
+    return sorted({(row[f"{name}_low"], row[f"{name}_high"]) for row in data})
+
+
+def test_cells_to_scale_meet_halfway_between_levels():
+    chart = heat(GRID, "mu", "d", "acc", lines=LINES).to_dict()
+    assert edges(chart, "x") == [(0.5, 1.5), (1.5, 3), (3, 7), (7, 13)]
+    assert edges(chart, "y") == [(-35, 55), (55, 550), (550, 1450)]
+    assert chart["layer"][0]["encoding"]["x"]["scale"]["domain"] == [0.5, 13]
+    assert chart["layer"][0]["encoding"]["y"]["axis"]["values"] == [10, 100, 1000]
+
+
+def test_on_log_axes_halfway_is_the_geometric_mean():
+    chart = heat(GRID, "mu", "d", "acc", log_x=True, log_y=True).to_dict()
+    halves = [2**0.5, 8**0.5, 40**0.5]
+    expected = [1 / halves[0], *halves, 100 / halves[-1]]
+    assert np.array(edges(chart, "x")) == pytest.approx(np.c_[expected[:-1], expected[1:]])
+    ends = 10 ** np.array([0.5, 1.5, 2.5, 3.5])
+    assert np.array(edges(chart, "y")) == pytest.approx(np.c_[ends[:-1], ends[1:]])
+    assert chart["layer"][0]["encoding"]["y"]["scale"]["type"] == "log"
+
+
+def test_a_lone_level_is_a_cell_around_it():
+    one = GRID.filter(pl.col("d") == 100)
+    assert edges(heat(one, "mu", "d", "acc", lines=LINES).to_dict(), "y") == [(99.5, 100.5)]
+
+
+def test_contours_keep_their_order_and_break_where_there_is_no_number():
+    drawn = heat(GRID, "mu", "d", "acc", lines=LINES, log_x=True, log_y=True)
+    chart = drawn.to_dict()
+    data = next(data for data in rows(chart).values() if "line" in data[0])
+    proxy = [(row["x"], row["y"]) for row in data if row["line"] == "proxy"]
+    assert proxy == [(3, 500), (3, None), (3, 50)]
+    assert [row["order"] for row in data] == [0, 1, 2, 3, 4]
+    assert all(layer["mark"]["clip"] for layer in chart["layer"])
+    inked = svg(drawn)
+    assert HUES[0] in inked
+    assert HUES[1] in inked
+    assert inked.count(">bound<") == inked.count(">proxy<") == 1
+    # From the centre of the first cell to that of the last.
+    left, right, low, high = np.log([2**-0.5, 100 * 40**-0.5, 10**0.5, 10**3.5])
+    x = 260 * (np.log([1, 10]) - left) / (right - left)
+    y = 210 * (high - np.log([10, 1000])) / (high - low)
+    path = re.search(r'd="M([\d.]+),([\d.]+)L([\d.]+),([\d.]+)"[^>]*stroke="' + HUES[0], inked)
+    assert path is not None
+    assert [float(p) for p in path.groups()] == pytest.approx([x[0], y[0], x[1], y[1]], abs=0.01)
+
+
+@pytest.mark.parametrize("lines", [None, LINES])
+def test_colours_stop_at_the_ends_of_the_domain(lines):
+    chart = heat(GRID, "mu", "d", "acc", domain=(0.5, 0.6), lines=lines)
+    # The means are 0.45, 0.5, 0.6 and 0.9: two at each end, nothing between.
+    fills = set(re.findall(r'<path[^>]*d="M[^"]*h[^"]*"[^>]*fill="(rgb[^"]*)"', svg(chart)))
+    assert fills == {"rgb(68, 1, 84)", "rgb(253, 231, 37)"}
+    (cells,) = (data for data in rows(chart.to_dict()).values() if "value" in data[0])
+    assert max(row["value"] for row in cells) == pytest.approx(0.9)
+
+
+def test_heat_refuses_what_has_no_place():
+    text = GRID.with_columns(mu=pl.col("mu").cast(pl.String))
+    with pytest.raises(AdvlabError, match="need numbers on both axes"):
+        heat(text, "mu", "d", "acc", lines=LINES)
+    with pytest.raises(AdvlabError, match="need positive numbers"):
+        heat(GRID.with_columns(pl.col("d") - 10), "mu", "d", "acc", log_y=True)
+    with pytest.raises(AdvlabError, match="columns mu, d and line; got mu, d"):
+        heat(GRID, "mu", "d", "acc", lines=LINES.drop("line"))
 
 
 def test_panels_are_one_chart_with_their_titles():

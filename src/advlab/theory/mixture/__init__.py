@@ -14,7 +14,9 @@ from .constants import first_step_floor as first_step_floor
 from .constants import gradient_alignment as gradient_alignment
 from .constants import loss_ratio_bound as loss_ratio_bound
 from .constants import margin_growth as margin_growth
+from .constants import norm_growth_bound as norm_growth_bound
 from .constants import normalised_margin_floor as normalised_margin_floor
+from .constants import slrelu_norm_growth_bound as slrelu_norm_growth_bound
 from .constants import span_distance_bound as span_distance_bound
 from .lower import Overlap as Overlap
 from .lower import linear_rule_risk as linear_rule_risk

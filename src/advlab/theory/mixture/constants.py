@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...errors import AdvlabError
-from ..linear.inputs import Scalar, scalar
+from ..linear.inputs import ArrayLike, Numbers, Scalar, nonnegative, scalar
 from .inputs import fraction, positive
 
 
@@ -81,6 +81,37 @@ def first_step_floor(mu_norm: Scalar, gamma: Scalar, c0: Scalar | None = None) -
     """Lemma B.34: ||W^1 - W^0||_F/||W^0||_F >= gamma ||mu||/10; the non-smooth proof carries c0."""
     size = scalar("mu_norm", mu_norm) * fraction("gamma", gamma) / 10
     return size * (1.0 if c0 is None else fraction("c0", c0))
+
+
+def norm_growth_bound(
+    steps: ArrayLike,
+    start: Scalar,
+    eta: Scalar,
+    n: Scalar,
+    d: Scalar,
+    kappa: Scalar,
+    gamma: Scalar,
+    c0: Scalar,
+) -> Numbers:
+    """Lemma B.29, eq. 16: a bound on ||W^t||_F^2 for non-smooth activations; `start` is ||W^0||_F.
+
+    ||W^0||_F^2 + (eta^2 C2^2 d/n + 2 eta/3) t: z g(z) <= 1/3 bounds what a step adds along W^t.
+    """
+    step, share = scalar("eta", eta), scalar("d", d) / float(positive("n", scalar("n", n)))
+    rate = step**2 * C2(kappa, gamma, c0) ** 2 * share + 2 * step / 3
+    return (scalar("start", start) ** 2 + rate * nonnegative("steps", steps))[()]
+
+
+def slrelu_norm_growth_bound(
+    steps: ArrayLike, start: Scalar, eta: Scalar, gamma: Scalar, width: Scalar, smoothness: Scalar
+) -> Numbers:
+    """Corollary B.16: ||W^0||_F^2 + eta (5/3 + (1 - gamma) sqrt(m)/(2H)) t for SLReLU(gamma, H).
+
+    It is proved where eta C2^2 d <= n, which Assumption (4) ensures: 5/3 is 2/3 and that term.
+    """
+    H, m = float(positive("smoothness", scalar("smoothness", smoothness))), scalar("width", width)
+    rate = scalar("eta", eta) * (5 / 3 + (1 - fraction("gamma", gamma)) * m**0.5 / (2 * H))
+    return (scalar("start", start) ** 2 + rate * nonnegative("steps", steps))[()]
 
 
 def span_distance_bound(

@@ -53,9 +53,10 @@ class Stack(nn.Module):
 
     def replicate(self, r: int) -> nn.Module:
         """Network r by itself, with a copy of its weights."""
-        alone = copy.deepcopy(self.skeleton).to_empty(device=next(self.parameters()).device)
+        alone = copy.deepcopy(self.skeleton)
         state = {name: value[r].detach().clone() for name, value in self._named().items()}
-        alone.load_state_dict(state)
+        # assign: the skeleton has the type that the stack was made with, which may have changed.
+        alone.load_state_dict(state, assign=True)
         return alone
 
     def _named(self) -> dict[str, Tensor]:

@@ -1,0 +1,53 @@
+"""Sums over the steps of a run: how the weights grow and the loss falls (D10, D13-D15)."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from .snapshot import Networks, Snapshot, frobenius
+
+
+def weight_norm(net: Networks) -> Float[Tensor, " R"]:
+    """||W||_F"""
+    return frobenius(net.weight)
+
+
+def norm_growth(
+    norms: Float[Tensor, "steps R"], G_rob: Float[Tensor, "steps R"], eta: float, d: int, n: int
+) -> Float[Tensor, "steps R"]:
+    """D10 (B.12): (||W^t||_F - ||W^0||_F)/(eta sqrt(d/n) sum_{s < t} G_rob(W^s)), at most C2.
+
+    One row for each step from t = 0, where it is 0.
+    """
+    room = eta * math.sqrt(d / n) * sum_before(G_rob)
+    return torch.where(room > 0, (norms - norms[0]) / room, 0.0)
+
+
+def squared_norm_rate(eta: float, width: int, c1: float, curvature: float = 1.0) -> float:
+    """D14: ||W^t||_F^2 <= ||W^0||_F^2 + rate t, with rate = eta (2/3 + 2 c1 sqrt(m) + curvature).
+
+    c1 is the activation's. The curvature is any bound of eta ||grad L_rob||_F^2: 1 by Assumption 1
+    (B.16), eta C2^2 d/n by eq. 5 (non-smooth, proof of B.29).
+    """
+    return eta * (2 / 3 + 2 * c1 * math.sqrt(width) + curvature)
+
+
+def averaged_bound(G_rob: Float[Tensor, "steps R"]) -> Float[Tensor, "steps R"]:
+    """D13: (2/T) sum_{t < T} G_rob(W^t) bounds L_rob(W^T) while margins grow.
+
+    One row for each step from T = 0, where the sum is empty and the bound infinite.
+    """
+    steps = torch.arange(len(G_rob)).to(G_rob)[:, None]
+    return torch.where(steps > 0, 2 * sum_before(G_rob) / steps, math.inf)
+
+
+def sum_before(values: Float[Tensor, "steps R"]) -> Float[Tensor, "steps R"]:
+    """The sum over all earlier steps."""
+    return torch.cat([torch.zeros_like(values[:1]), values.cumsum(0)[:-1]])
+
+
+def relative_move(now: Snapshot, eta: float) -> Float[Tensor, " R"]:
+    """||W^{t+1} - W^t||_F/||W^t||_F; at t = 0 this is D15 (B.34), at least gamma ||mu||/10."""
+    return eta * frobenius(now.gradient) / weight_norm(now.net)

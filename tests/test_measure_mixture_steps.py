@@ -30,7 +30,7 @@ from advlab.measure.mixture import Networks, Snapshot
 from advlab.models import Stack, TwoLayer
 from advlab.randomness import generator
 from advlab.reduce import Subspace
-from advlab.theory.mixture import linear_rule_risk
+from advlab.theory.mixture import linear_rule_risk, squared_norm_rate
 from advlab.threats import Ball
 
 
@@ -156,11 +156,11 @@ def test_sums_over_a_run(shape):
     squares, c1 = norms**2, model.skeleton.activation.c1
     steps = torch.arange(21)[:, None]
     curvature = ETA * float(run.log.probe("gradient").amax()) ** 2 * D / N
-    rate = measure.squared_norm_rate(ETA, M, c1, curvature)
+    rate = squared_norm_rate(ETA, M, c1, curvature)
     assert bool((squares <= squares[0] + rate * steps).all())
     assert rate == pytest.approx(ETA * (2 / 3 + 2 * c1 * math.sqrt(M) + curvature))
     large = contrary().after(50.0).weight.square().sum() - contrary().net.weight.square().sum()
-    assert float(large) > measure.squared_norm_rate(50.0, 2, 0.0)
+    assert float(large) > squared_norm_rate(50.0, 2, 0.0)
 
 
 @shapes

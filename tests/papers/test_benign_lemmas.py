@@ -10,6 +10,7 @@ import torch
 
 from advlab import lab
 from advlab.attacks import PGD
+from advlab.errors import AdvlabError
 from advlab.losses import ModelLoss, logistic
 from advlab.models import Stack
 from advlab.papers.benign import lemmas, theory_runs
@@ -224,3 +225,17 @@ def test_a_seed_has_the_same_run_in_any_company_and_the_same_data_in_every_run()
     start = pl.col("step") == 0, pl.col("seed") == 1
     one, two = (some.filter(*start)["clean signal low"].item() for some in (rows, other))
     assert one == pytest.approx(two)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        ({"alpha": 10.5}, "alpha <= "),
+        ({"width": 51}, "even width"),
+        ({"n": 20, "d": 19}, "at least n"),
+        ({"beta": 0.5}, "beta"),
+    ],
+)
+def test_settings_outside_the_theorems_are_refused(wrong, words):
+    with pytest.raises(AdvlabError, match=words):
+        lemmas.Case(**wrong)

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from advlab import lab
+from advlab.papers import stand_in
 from advlab.papers.generalization import fig4
 from advlab.randomness import generator
 
@@ -50,7 +51,7 @@ def test_figure_and_verdicts_say_which_data_they_are_about(source, words):
 
 
 def test_the_stand_in_is_two_classes_of_images_that_the_attack_cannot_swap():
-    x, y = fig4._blobs(400, generator("blobs"))
+    x, y = stand_in.blobs(400, generator("blobs"))
     assert x.shape == (400, 784)
     assert float(x.min()) >= 0
     assert float(x.max()) <= 1
@@ -86,16 +87,16 @@ def test_attacked_accuracy_is_never_above_the_standard_one():
 @pytest.mark.parametrize("source", ["mnist", "stand-in"])
 def test_smoke_runs_end_to_end(source, tmp_path, small_mnist, monkeypatch):
     monkeypatch.setenv("ADVLAB_DATA", str(small_mnist if source == "mnist" else tmp_path))
-    fig4._digits.cache_clear()
+    stand_in.digits.cache_clear()
     cases = fig4.recipe("smoke")
     assert {case.source for case in cases} == {source}
     if source == "mnist":  # the small files have too few zeros and ones for the recipe's sizes
         monkeypatch.setattr(fig4, "recipe", lambda scale, seeds: [_few(case) for case in cases])
     result = lab.run("generalization/fig4", scale="smoke", jobs=1, out=tmp_path / "runs")
-    fig4._digits.cache_clear()
+    stand_in.digits.cache_clear()
     assert result.failed == []
     assert {verdict.outcome for verdict in result.verdicts} == {"undecided"}
-    assert fig4.TITLES[source] in result.chart["title"]
+    assert stand_in.TITLES[source] in result.chart["title"]
 
 
 def _few(case: fig4.Case) -> fig4.Case:

@@ -10,7 +10,8 @@ from advlab.attacks import FGM
 from advlab.data import LinearModel
 from advlab.losses import ModelLoss, squared
 from advlab.papers.generalization import fig6
-from advlab.papers.generalization.lazy_nets import NETS, NetCase, Problem, changes, linear_parts
+from advlab.papers.generalization.lazy_nets import NETS, NetCase, Problem, linear_parts
+from advlab.report.samples import changes
 from advlab.theory.linear import adversarial_risk
 from advlab.threats import Ball
 

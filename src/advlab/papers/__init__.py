@@ -6,6 +6,13 @@ from fnmatch import fnmatchcase
 from ..errors import AdvlabError
 
 EXPERIMENTS: dict[str, str] = {
+    "benign/lemmas": "advlab.papers.benign.lemmas",
+    "benign/fig1": "advlab.papers.benign.fig1",
+    "benign/fig2": "advlab.papers.benign.fig2",
+    "benign/fig3": "advlab.papers.benign.fig3",
+    "benign/fig4": "advlab.papers.benign.fig4",
+    "benign/fig5": "advlab.papers.benign.fig5",
+    "benign/fig6": "advlab.papers.benign.fig6",
     "generalization/fig1": "advlab.papers.generalization.fig1",
     "generalization/fig3": "advlab.papers.generalization.fig3",
     "generalization/fig4": "advlab.papers.generalization.fig4",

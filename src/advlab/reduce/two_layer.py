@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ..attacks import PGD, Attack, Attacked
 from ..errors import AdvlabError
-from ..losses import PerExample
+from ..losses import PerExample, logistic, margin
 from ..losses import resolve as resolve_loss
 from ..threats import Ball, Threat
 from ..training.objectives import Objective, Scene
@@ -50,9 +50,9 @@ class TwoLayerAdversarial(Objective):
             x = scene.x.reshape(scene.replicates, -1, scene.x.shape[-1])
             products = self._current(net, x, scene.step)
             z = _preactivations(net, products.z)
-            score = _score(scene.loss, scene.y)
-            peak = climb(net, products.gram, z, score, ball.radius, attack)
-            step = _Step.at(net, x, peak, score)
+            guide = _guide(scene.loss, scene.y.reshape(z.shape[:2]))
+            peak = climb(net, products.gram, z, guide, ball.radius, attack)
+            step = _Step.at(net, x, peak, _score(scene.loss, scene.y))
             grads = {name: step.gradient(name) for name in _trained(scene.model)}
             self._products = products.after(step, grads["weight"], scene.lr)
         return step.loss.mean(1), [
@@ -77,6 +77,7 @@ def attacked(
 ) -> Attacked:
     """What `attack` gives on a TwoLayer network or a stack of them, `rows` of each at a time."""
     attack, ball = _checked(attack, ball)
+    known = resolve_loss(loss)
     with torch.no_grad():
         net = Layers.of(model)
         R, k = len(net.weight), x.shape[-1]
@@ -84,10 +85,10 @@ def attacked(
         blocks = x.reshape(R, -1, k).split(rows, 1), y.reshape(R, -1).split(rows, 1)
         found = []
         for block, label in zip(*blocks, strict=True):
-            score = _score(resolve_loss(loss), label.flatten())
             z = _preactivations(net, torch.bmm(block, net.weight.mT))
-            peak = climb(net, gram, z, score, ball.radius, attack)
-            found.append((torch.baddbmm(block, peak.C, net.weight), score(peak.f)[0]))
+            peak = climb(net, gram, z, _guide(known, label), ball.radius, attack)
+            lost = known(peak.f.flatten(), label.flatten()).reshape(label.shape)
+            found.append((torch.baddbmm(block, peak.C, net.weight), lost))
         points, losses = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
     return Attacked(points.reshape(x.shape), losses.flatten())
 
@@ -188,6 +189,15 @@ def _score(loss: PerExample, y: Float[Tensor, " rows"]) -> Score:
         return value.detach().reshape(f.shape), slope.reshape(f.shape)
 
     return score
+
+
+def _guide(loss: PerExample, y: Float[Tensor, "R n"]) -> Score:
+    """A score that PGD climbs as it climbs the loss: they rise together."""
+    if loss not in (logistic, margin):
+        return _score(loss, y.flatten())
+    loss(torch.zeros_like(y).flatten(), y.flatten())  # refuses labels that are not signs
+    down = -y
+    return lambda f: (down * f, down)
 
 
 def _trained(model: object) -> list[str]:

@@ -288,7 +288,9 @@ class _Place:
         values = self.levels.to_list()
         # The theme's count of ticks would thin these out, room or no room.
         count = len(values)
-        return alt.Axis(grid=False, values=values, tickCount=count, labelSeparation=3, format="~r")
+        return alt.Axis(
+            grid=False, values=values, tickCount=count, labelSeparation=3, format=".6~r"
+        )
 
     def seen(self, column: pl.Series) -> pl.Series:
         """Numbers; null where there is no place for them."""

@@ -21,7 +21,6 @@ from .fresh import spectral_norm as spectral_norm
 from .growth import averaged_bound as averaged_bound
 from .growth import norm_growth as norm_growth
 from .growth import relative_move as relative_move
-from .growth import squared_norm_rate as squared_norm_rate
 from .growth import weight_norm as weight_norm
 from .losses import Sandwich as Sandwich
 from .losses import gradient_alignment as gradient_alignment

@@ -1,4 +1,4 @@
-"""Sums over the steps of a run: how the weights grow and the loss falls (D10, D13-D15)."""
+"""Sums over the steps of a run: how the weights grow and the loss falls (D10, D13, D15)."""
 
 import math
 
@@ -23,15 +23,6 @@ def norm_growth(
     """
     room = eta * math.sqrt(d / n) * sum_before(G_rob)
     return torch.where(room > 0, (norms - norms[0]) / room, 0.0)
-
-
-def squared_norm_rate(eta: float, width: int, c1: float, curvature: float = 1.0) -> float:
-    """D14: ||W^t||_F^2 <= ||W^0||_F^2 + rate t, with rate = eta (2/3 + 2 c1 sqrt(m) + curvature).
-
-    c1 is the activation's. The curvature is any bound of eta ||grad L_rob||_F^2: 1 by Assumption 1
-    (B.16), eta C2^2 d/n by eq. 5 (non-smooth, proof of B.29).
-    """
-    return eta * (2 / 3 + 2 * c1 * math.sqrt(width) + curvature)
 
 
 def averaged_bound(G_rob: Float[Tensor, "steps R"]) -> Float[Tensor, "steps R"]:

@@ -21,8 +21,8 @@ import polars as pl
 from ... import lab
 from ...models import SHAPES as ACTIVATIONS
 from ...report import Verdict, above, below, every, within
+from ...report.samples import changes, ends, groups
 from ...theory.mixture import first_step_floor, robust_error_lower_bound, span_distance_bound
-from ..generalization.lazy_nets import changes, ends, groups
 from .theory_figure import figure as figure
 from .theory_runs import SHAPES, watch
 from .theory_runs import TheoryCase as Case

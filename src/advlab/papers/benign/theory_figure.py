@@ -5,7 +5,6 @@ from typing import Any
 
 import polars as pl
 
-from ...measure.mixture import squared_norm_rate
 from ...models import SHAPES as ACTIVATIONS
 from ...report import charts
 from ...theory.mixture import (
@@ -13,6 +12,7 @@ from ...theory.mixture import (
     gradient_alignment,
     robust_error_lower_bound,
     slrelu_loss_bound,
+    squared_norm_rate,
     training_loss_bound,
 )
 from .theory_runs import SPEED

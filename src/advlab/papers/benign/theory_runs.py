@@ -8,18 +8,19 @@ dimension, up to the size of the start.
 import copy
 import math
 from collections.abc import Iterable
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import polars as pl
 import torch
-from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor, nn
 
 from ... import lab
 from ...attacks import PGD, Attacked
 from ...attacks.base import Loss
 from ...data import Mixture
+from ...errors import AdvlabError
 from ...losses import ModelLoss
 from ...measure import mixture as measure
 from ...measure.mixture import Networks
@@ -70,13 +71,23 @@ class TheoryCase(lab.Case):
     n: PositiveInt = 20
     d: PositiveInt = 3000
     mu_norm: PositiveFloat = 10.0
-    beta: NonNegativeFloat = 0.1
+    beta: Annotated[float, Field(ge=0, lt=0.5)] = 0.1
     width: PositiveInt = 50
     alpha: PositiveFloat = 1.0
     ratio: PositiveFloat = 1.0
     """omega sqrt(m d)/eta, at most 1 by Assumption 1."""
     steps: PositiveInt = 300
     tests: PositiveInt = 2000
+
+    @model_validator(mode="after")
+    def _in_the_theorems_range(self) -> "TheoryCase":
+        if self.alpha > self.mu_norm:
+            raise AdvlabError(f"alpha <= ||mu|| = {self.mu_norm:g} (Assumption 1)", self.alpha)
+        if self.d < self.n:
+            raise AdvlabError(f"d of at least n = {self.n} (Assumption 1 wants far more)", self.d)
+        if self.width % 2:
+            raise AdvlabError("an even width, for a symmetric start", self.width)
+        return self
 
     @property
     def cost(self) -> float:

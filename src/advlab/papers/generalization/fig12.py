@@ -14,7 +14,8 @@ import polars as pl
 
 from ... import lab
 from ...report import Verdict, below, within
-from .lazy_nets import UNIT, ends, groups, high_compute, high_panels, high_recipe
+from ...report.samples import ends, groups
+from .lazy_nets import UNIT, high_compute, high_panels, high_recipe
 from .lazy_nets import HighCase as Case
 
 ABOUT = lab.About(

@@ -12,7 +12,8 @@ import polars as pl
 
 from ... import lab
 from ...report import Verdict, above, below, within
-from .lazy_nets import UNIT, changes, ends, groups, high_compute, high_panels, high_recipe
+from ...report.samples import changes, ends, groups
+from .lazy_nets import UNIT, high_compute, high_panels, high_recipe
 from .lazy_nets import HighCase as Case
 
 ABOUT = lab.About(

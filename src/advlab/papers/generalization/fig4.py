@@ -22,9 +22,6 @@ that decide draw from streams of their own, which those trials did not see.
 Without the MNIST files a stand-in is drawn: two classes of smooth blobs, left and right.
 """
 
-from functools import cache
-from typing import Literal
-
 import polars as pl
 import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
@@ -32,15 +29,14 @@ from torch import Tensor, nn
 
 from ... import lab
 from ...attacks import PGD, Surrogate
-from ...data import Arrays, mnist
-from ...data.directory import find
 from ...losses import ModelLoss, margin
 from ...models import Stack
-from ...randomness import generator, generators, normal, uniform
+from ...randomness import generator, generators
 from ...report import Verdict, above, sample
 from ...report.charts import AnyChart, boxes, panels
 from ...threats import Ball
 from ...training import L1, fit
+from .. import stand_in
 
 ABOUT = lab.About(
     paper="generalization",
@@ -54,13 +50,12 @@ ABOUT = lab.About(
 )
 NAME = "generalization/fig4 decisive"
 POINTS_LOST = -1.0
-TITLES = {"mnist": "MNIST 0 against 1", "stand-in": "stand-in for MNIST (two classes of blobs)"}
 
 
 class Case(lab.Case):
     n: PositiveInt
     penalty: NonNegativeFloat
-    source: Literal["mnist", "stand-in"]
+    source: stand_in.Source
     width: PositiveInt = 128
     steps: PositiveInt = 1000
     lr: PositiveFloat = 0.1
@@ -88,7 +83,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
         "paper": ((10, 20, 50, 100, 200, 500, 1000), 30, _PAPER),
     }[scale]
     return [
-        Case(n=n, penalty=penalty, source=_source(), **settings, **block)
+        Case(n=n, penalty=penalty, source=stand_in.source(), **settings, **block)
         for n in sizes
         for penalty in (0.0, 0.001)
         for block in lab.blocks(seeds or size, 10)
@@ -103,13 +98,6 @@ _PAPER = {
     "clipped": True,
     "tested": 2115,
 }
-
-
-def _source() -> Literal["mnist", "stand-in"]:
-    """MNIST where all four of its files are found."""
-    files = (name for pair in mnist.FILES.values() for name in pair)
-    there = all(find("mnist", f"{name}.gz") or find("mnist", name) for name in files)
-    return "mnist" if there else "stand-in"
 
 
 def compute(case: Case) -> pl.DataFrame:
@@ -131,7 +119,8 @@ def compute(case: Case) -> pl.DataFrame:
         penalty=L1(weight=case.penalty, how="subgradient") if case.penalty else None,
         rng=generators(NAME, "attack", seeds=case.seeds),
     )
-    test_x, test_y = _tested(case.source, case.tested)
+    # The test images are the same for every case.
+    test_x, test_y = stand_in.draw(case.source, "test", case.tested, generator(NAME, "test"))
     test = test_x.repeat(case.replicates, 1), test_y.repeat(case.replicates)
     train = x.flatten(0, 1), y.flatten()
     return pl.DataFrame(
@@ -170,40 +159,8 @@ def _accuracy(stack: Stack, x: Tensor, y: Tensor) -> list[float]:
 def _samples(case: Case) -> tuple[Tensor, Tensor]:
     """n training images a replicate, the same for every penalty: (R, n, 784) and (R, n)."""
     rngs = generators(NAME, "data", case.n, seeds=case.seeds)
-    if case.source == "stand-in":
-        drawn = [_blobs(case.n, rng) for rng in rngs]
-    else:
-        pool = _digits("train")
-        picks = [torch.randperm(len(pool.y), generator=rng)[: case.n] for rng in rngs]
-        drawn = [Arrays(pool.x[pick], pool.y[pick]) for pick in picks]
+    drawn = [stand_in.draw(case.source, "train", case.n, rng) for rng in rngs]
     return torch.stack([one.x for one in drawn]), torch.stack([one.y for one in drawn])
-
-
-def _tested(source: str, n: int) -> Arrays:
-    """The test images, the same for every case."""
-    if source == "stand-in":
-        return _blobs(n, generator(NAME, "test"))
-    pool = _digits("test")
-    pick = torch.randperm(len(pool.y), generator=generator(NAME, "test"))[:n]
-    return Arrays(pool.x[pick], pool.y[pick])
-
-
-@cache
-def _digits(split: Literal["train", "test"]) -> Arrays:
-    images = mnist.load((0, 1), split=split)
-    return Arrays(images.x.flatten(1), images.y)
-
-
-def _blobs(n: int, rng: torch.Generator) -> Arrays:
-    """Smooth bumps of random place and width, left (0) or right (1) of the middle, with noise."""
-    y = (uniform(torch.empty(n), rng) < 0.5).long()
-    place = torch.stack([torch.full((n,), 13.5), 9.0 + 9.0 * y], dim=1)
-    place = place + 1.5 * normal(torch.empty(n, 2), rng)
-    spread = 3 + 2 * uniform(torch.empty(n, 1), rng)
-    axis = torch.arange(28.0)
-    down, across = (torch.exp(-(((axis - place[:, i : i + 1]) / spread) ** 2) / 2) for i in (0, 1))
-    clean = (down[:, :, None] * across[:, None]).flatten(1)
-    return Arrays((clean + 0.1 * normal(clean, rng)).clamp(0, 1), y)
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
@@ -234,7 +191,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
                 x_title=samples,
             ),
         ],
-        title=TITLES[table["source"][0]],
+        title=stand_in.TITLES[table["source"][0]],
         columns=2,
     )
 
@@ -269,5 +226,5 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
             what="gain in standard accuracy, in points,",
         ),
     ]
-    source = f"data: {TITLES[table['source'][0]]}; accuracy under PGD is an upper bound"
+    source = f"data: {stand_in.TITLES[table['source'][0]]}; accuracy under PGD is an upper bound"
     return [one.model_copy(update={"note": f"{one.note}; {source}"}) for one in found]

@@ -26,10 +26,11 @@ from ...measure.lazy import function_distance, linearisation_radius, weight_dist
 from ...models import ACTIVATIONS, LazyNet, Linear, Stack
 from ...randomness import generators
 from ...report import Verdict, above, below, charts, within
+from ...report.samples import changes, ends, groups
 from ...theory.linear import linear_eta, optimal
 from ...threats import Ball
 from ...training import fit
-from .lazy_nets import NETS, Net, NetCase, Problem, changes, ends, groups
+from .lazy_nets import NETS, Net, NetCase, Problem
 
 ABOUT = lab.About(
     paper="generalization",

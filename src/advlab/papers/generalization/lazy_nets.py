@@ -3,8 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 import torch
@@ -20,7 +19,7 @@ from ...measure.lazy import weighted
 from ...models import ACTIVATIONS, LazyNet, Stack
 from ...randomness import generators, normal
 from ...reduce import LazyAdversarial, Subspace, single_neuron
-from ...report import charts, sample
+from ...report import charts
 from ...theory.linear import adversarial_risk
 from ...threats import Ball
 from ...training import Fit, Scene, fit
@@ -226,34 +225,6 @@ def linear_parts(net: nn.Module) -> Float[Tensor, "R k"]:
     """Each network's linear part (`LazyNet.linear_part`), of a stack."""
     theta, top = net.get_parameter("theta").detach(), net.get_buffer("top")
     return ACTIVATIONS[net.skeleton.activation].slope * weighted(theta, top)  # type: ignore
-
-
-def ends(table: pl.DataFrame) -> pl.DataFrame:
-    """The last step of each run."""
-    return table.filter(pl.col("step") == pl.col("steps"))
-
-
-def groups(table: pl.DataFrame, value: str, *by: str) -> dict[str, Any]:
-    """One value a replicate for each setting of the columns `by`."""
-    parts = table.partition_by(*by, as_dict=True, maintain_order=True)
-    return {_named(by, levels): sample(rows, value) for levels, rows in parts.items()}
-
-
-def changes(table: pl.DataFrame, x: str, value: str, *by: str) -> dict[str, Any]:
-    """The change of a value from each level of x to the next, within each replicate and group."""
-    change = (pl.col(f"{value} after") - pl.col(value)).alias("change")
-    found = {}
-    for levels, rows in table.partition_by(*by, as_dict=True, maintain_order=True).items():
-        for first, second in pairwise(rows[x].unique().sort()):
-            before, after = (rows.filter(pl.col(x) == level) for level in (first, second))
-            pairs = before.join(after, on="seed", suffix=" after").select("seed", change)
-            name = f"{_named(by, levels)}, {x} from {first} to {second}"
-            found[name] = sample(pairs, "change")
-    return found
-
-
-def _named(by: Sequence[str], levels: Sequence[object]) -> str:
-    return ", ".join(f"{name} {level}" for name, level in zip(by, levels, strict=True))
 
 
 def _fresh(theta0: Tensor, sigma2: float, m: int, rngs: list[torch.Generator]) -> Regression:

@@ -18,6 +18,7 @@ from .constants import norm_growth_bound as norm_growth_bound
 from .constants import normalised_margin_floor as normalised_margin_floor
 from .constants import slrelu_norm_growth_bound as slrelu_norm_growth_bound
 from .constants import span_distance_bound as span_distance_bound
+from .constants import squared_norm_rate as squared_norm_rate
 from .lower import Overlap as Overlap
 from .lower import linear_rule_risk as linear_rule_risk
 from .lower import lower_bound_from_overlap as lower_bound_from_overlap

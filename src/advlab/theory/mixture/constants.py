@@ -83,6 +83,18 @@ def first_step_floor(mu_norm: Scalar, gamma: Scalar, c0: Scalar | None = None) -
     return size * (1.0 if c0 is None else fraction("c0", c0))
 
 
+def squared_norm_rate(eta: Scalar, width: Scalar, c1: Scalar, curvature: Scalar = 1.0) -> float:
+    """||W^t||_F^2 <= ||W^0||_F^2 + rate t, with rate = eta (2/3 + 2 c1 sqrt(m) + curvature).
+
+    z g(z) <= 1/3 bounds what a step adds along W^t. c1 is the activation's, 0 where it is
+    homogeneous. The curvature is any bound of eta ||grad L_rob||_F^2: eta C2^2 d/n by eq. 5, which
+    is 1 at most where Assumption (4) holds.
+    """
+    root = float(positive("width", scalar("width", width))) ** 0.5
+    near = 2 * scalar("c1", c1) * root
+    return scalar("eta", eta) * (2 / 3 + near + scalar("curvature", curvature))
+
+
 def norm_growth_bound(
     steps: ArrayLike,
     start: Scalar,
@@ -95,10 +107,10 @@ def norm_growth_bound(
 ) -> Numbers:
     """Lemma B.29, eq. 16: a bound on ||W^t||_F^2 for non-smooth activations; `start` is ||W^0||_F.
 
-    ||W^0||_F^2 + (eta^2 C2^2 d/n + 2 eta/3) t: z g(z) <= 1/3 bounds what a step adds along W^t.
+    ||W^0||_F^2 + (eta^2 C2^2 d/n + 2 eta/3) t
     """
     step, share = scalar("eta", eta), scalar("d", d) / float(positive("n", scalar("n", n)))
-    rate = step**2 * C2(kappa, gamma, c0) ** 2 * share + 2 * step / 3
+    rate = squared_norm_rate(step, 1, 0.0, step * C2(kappa, gamma, c0) ** 2 * share)
     return (scalar("start", start) ** 2 + rate * nonnegative("steps", steps))[()]
 
 
@@ -109,8 +121,8 @@ def slrelu_norm_growth_bound(
 
     It is proved where eta C2^2 d <= n, which Assumption (4) ensures: 5/3 is 2/3 and that term.
     """
-    H, m = float(positive("smoothness", scalar("smoothness", smoothness))), scalar("width", width)
-    rate = scalar("eta", eta) * (5 / 3 + (1 - fraction("gamma", gamma)) * m**0.5 / (2 * H))
+    H = float(positive("smoothness", scalar("smoothness", smoothness)))
+    rate = squared_norm_rate(eta, width, (1 - fraction("gamma", gamma)) / (4 * H))
     return (scalar("start", start) ** 2 + rate * nonnegative("steps", steps))[()]
 
 

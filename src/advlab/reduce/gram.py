@@ -18,7 +18,7 @@ from functools import partial
 import numpy as np
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Float64
 from torch import Tensor
 
 from ..attacks import PGD
@@ -28,6 +28,8 @@ from ..models.activations import Activation
 
 Score = Callable[[Tensor], tuple[Tensor, Tensor]]
 """f (R, n) to the loss and its derivative in f."""
+Rows = Float64[np.ndarray, "R n"]
+Flags = Bool[np.ndarray, "R n"]
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,7 @@ def climb(
     if radius == 0 or bool(net.zero.all()):
         return Peak(torch.zeros_like(z), z, net.value(z))
     walk = _smooth if sides is None else partial(_kinked, sides=sides)
-    C = walk(net, gram, z, score, _Path(attack.steps, attack.step_size * radius, radius))
+    C = walk(net, gram, z, score, _Path(net, attack, radius))
     there = torch.baddbmm(z, C, gram)
     return Peak(C, there, net.value(there))
 
@@ -103,49 +105,54 @@ def _sides(activation: Activation, like: Tensor) -> tuple[float, float] | None:
 
 
 class _Path:
-    """What is known of the walk by row: how long each step was, and where the loss was largest."""
+    """What is known of the walk by row: how long each step was, and where the loss was largest.
 
-    def __init__(self, steps: int, step: float, radius: float):
-        self.steps, self.step, self.radius = steps, step, radius
-        self.adds: list[Tensor] = []
-        self.keeps: list[Tensor] = []
-        self.length2: Tensor | float = 0.0
-        self.worst: Tensor | None = None
+    Rows are few, and on few numbers numpy is several times faster than torch.
+    """
 
-    def note(self, loss: Float[Tensor, "R n"]) -> Bool[Tensor, "R n"]:
+    def __init__(self, net: Layers, attack: PGD, radius: float):
+        self.steps, self.step, self.radius = attack.steps, attack.step_size * radius, radius
+        self.still = net.zero.numpy()
+        self.adds: list[Rows] = []
+        self.keeps: list[Rows] = []
+        self.length2: Rows | float = 0.0
+        self.worst: Rows | None = None
+
+    def note(self, loss: Tensor) -> Flags:
         """Which rows are worse than ever at the point reached now."""
+        found = loss.double().numpy()
         if self.worst is None:
-            self.worst, self.end = loss, torch.zeros_like(loss, dtype=torch.long)
-            return torch.ones_like(loss, dtype=torch.bool)
-        worse = loss > self.worst
-        self.end = torch.where(worse, len(self.adds), self.end)
-        self.worst = torch.where(worse, loss, self.worst)
+            self.worst, self.end = found.copy(), np.zeros(found.shape, dtype=int)
+            return np.ones(found.shape, dtype=bool)
+        worse = found > self.worst
+        self.end[worse] = len(self.adds)
+        self.worst[worse] = found[worse]
         return worse
 
-    def go(
-        self, sign: Tensor, steepness2: Tensor, along: Tensor
-    ) -> tuple[Float[Tensor, "R n"], Float[Tensor, "R n"]]:
+    def go(self, slope: Tensor, steepness2: Rows, along: Rows) -> tuple[Rows, Rows]:
         """(keep, add) of the next step: delta <- keep delta + add v W, back inside the ball.
 
         steepness2 is ||v W||^2, and along is <delta, v W>.
         """
-        s = torch.where(steepness2 > 0, self.step * sign * steepness2.clamp(min=0).rsqrt(), 0)
-        length2 = (self.length2 + 2 * s * along + s * s * steepness2).clamp(min=0)
-        keep = (self.radius * length2.rsqrt()).clamp(max=1)
+        sign = np.sign(slope.numpy()) * ~self.still
+        moves = (steepness2 > 0) & (sign != 0)
+        s = np.where(moves, self.step * sign / np.sqrt(np.where(moves, steepness2, 1.0)), 0.0)
+        length2 = self.length2 + 2 * s * along + s * s * steepness2
+        keep = self.radius / np.sqrt(np.maximum(length2, self.radius**2))
         self.length2 = length2 * keep * keep
         self.keeps.append(keep)
         self.adds.append(keep * s)
-        return keep, keep * s
+        return keep, self.adds[-1]
 
-    def tails(self) -> Float[Tensor, "steps R n"]:
-        """For each step l, the sum over k >= l of what step k has left at the worst point."""
-        tail, kept, tails = torch.zeros_like(self.adds[0]), torch.ones_like(self.adds[0]), []
+    def tails(self) -> np.ndarray:
+        """(steps + 1, R, n): the sum over steps k >= l of what k has left at the worst point."""
+        tails = [np.zeros(self.end.shape)]
+        kept = np.ones(self.end.shape)
         for k in reversed(range(len(self.adds))):
             before = self.end > k
-            tail = tail + torch.where(before, self.adds[k] * kept, 0)
-            kept = torch.where(before, self.keeps[k] * kept, kept)
-            tails.append(tail)
-        return torch.stack(tails[::-1])
+            tails.append(tails[-1] + np.where(before, self.adds[k] * kept, 0.0))
+            kept = np.where(before, self.keeps[k] * kept, kept)
+        return np.stack(tails[::-1])
 
 
 def _smooth(
@@ -155,14 +162,13 @@ def _smooth(
     for step in range(path.steps + 1):
         here = z + S
         loss, slope = score(net.value(here))
-        best = torch.where(path.note(loss)[:, :, None], C, best)
+        best = torch.where(torch.from_numpy(path.note(loss))[:, :, None], C, best)
         if step == path.steps:
             break
         v = net.top * net.activation.dphi(here)
         q = torch.bmm(v, gram)
-        dot = torch.linalg.vecdot
-        sign = torch.where(net.zero, 0, slope.sign())
-        keep, add = (one[:, :, None] for one in path.go(sign, dot(v, q), dot(v, S)))
+        keep, add = path.go(slope, _dot(v, q), _dot(v, S))
+        keep, add = _wide(keep, z), _wide(add, z)
         C, S = (C * keep).addcmul_(v, add), (S * keep).addcmul_(q, add)
     return best
 
@@ -176,17 +182,16 @@ def _kinked(
     v = net.top * torch.from_numpy(positive).to(z).mul_(right - left).add_(left)
     q, here = torch.bmm(v, gram), z.clone()
     flips = _Flips(net, gram, right - left, positive)
-    f = clean = torch.linalg.vecdot(v, z).double()
-    steepness2 = torch.linalg.vecdot(v, q).double()
+    f = clean = _dot(v, z)
+    steepness2, shift = _dot(v, q), net.shift.double().numpy()
     for step in range(path.steps + 1):
-        loss, slope = score((torch.where(net.zero, 0, f) + net.shift).to(z))
+        loss, slope = score(torch.from_numpy(np.where(path.still, 0.0, f) + shift).to(z))
         path.note(loss)
         if step == path.steps:
             break
-        sign = torch.where(net.zero, 0, slope.sign()).double()
-        keep, add = path.go(sign, steepness2, f - clean)
+        keep, add = path.go(slope, steepness2, f - clean)
         f = (1 - keep) * clean + keep * f + add * steepness2
-        torch.lerp(z, here, keep.to(z)[:, :, None], out=here).addcmul_(q, add.to(z)[:, :, None])
+        torch.lerp(z, here, _wide(keep, z), out=here).addcmul_(q, _wide(add, z))
         changes = flips.at(here, z, q)
         f, clean, steepness2 = f + changes[0], clean + changes[1], steepness2 + changes[2]
     return flips.collect(v, path.tails())
@@ -196,43 +201,48 @@ class _Flips:
     """The slopes phi' that change on the way."""
 
     def __init__(self, net: Layers, gram: Tensor, jump: float, positive: np.ndarray):
-        self.top, self.gram = net.top.flatten(), gram.flatten(0, 1)
+        self.top, self.gram = net.top.flatten().numpy(), gram.flatten(0, 1)
         self.jump, self.positive = jump, positive
-        self.found: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
-    def at(self, here: Tensor, z: Tensor, q: Tensor) -> Float[Tensor, "3 R n"]:
-        """Update q to the slopes at `here`; the changes of v here, v z and v q."""
+    def at(self, here: Tensor, z: Tensor, q: Tensor) -> np.ndarray:
+        """Update q to the slopes at `here`; (3, R, n): the changes of v here, v z and v q."""
         R, n, m = here.shape
-        # numpy compares and scans on a CPU several times faster than torch.
+        flat_here, flat_z, flat_q = (one.view(-1).numpy() for one in (here, z, q))
         positive = here.numpy() > 0
         at = np.flatnonzero(positive ^ self.positive)
-        sign = torch.from_numpy(np.where(positive.reshape(-1)[at], self.jump, -self.jump))
-        self.positive, at = positive, torch.from_numpy(at)
-        row = at // m
-        unit = row // n * m + at % m
-        moved = self.top[unit] * sign.to(here)
+        self.positive = positive
+        row, s = np.divmod(at, m)
+        unit = row // n * m + s
+        moved = self.top[unit] * np.where(positive.reshape(-1)[at], self.jump, -self.jump)
         self.found.append((at, row, moved))
-        before = q.view(-1)[at]
-        starts = torch.searchsorted(row, torch.arange(R * n))
+        before = flat_q[at]
+        starts = np.searchsorted(row, np.arange(R * n))
         q.view(-1, m).add_(
-            F.embedding_bag(unit, self.gram, starts, mode="sum", per_sample_weights=moved)
-        )
-        parts = torch.stack([here.view(-1)[at], z.view(-1)[at], before + q.view(-1)[at]])
-        changes = torch.zeros(3, R * n, dtype=torch.float64)
-        return changes.index_add_(1, row, (parts * moved).double()).reshape(3, R, n)
+            F.embedding_bag(
+                torch.from_numpy(unit), self.gram, torch.from_numpy(starts), mode="sum",
+                per_sample_weights=torch.from_numpy(moved).to(q),
+            )
+        )  # fmt: skip
+        parts = (flat_here[at], flat_z[at], before + flat_q[at])
+        sums = [np.bincount(row, moved * part, minlength=R * n) for part in parts]
+        return np.stack(sums).reshape(3, R, n)
 
-    def collect(
-        self, v: Float[Tensor, "R n m"], tails: Float[Tensor, "steps R n"]
-    ) -> Float[Tensor, "R n m"]:
+    def collect(self, v: Float[Tensor, "R n m"], tails: np.ndarray) -> Float[Tensor, "R n m"]:
         """C, the sum over steps of what is left of each step's v at the worst point."""
-        C = v * tails[0].to(v)[:, :, None]
-        tails = torch.cat([tails[1:], torch.zeros_like(tails[:1])]).flatten(1)
-        at, row, moved = (torch.cat(parts) for parts in zip(*self.found, strict=True))
-        step = torch.arange(len(self.found)).repeat_interleave(
-            torch.tensor([len(part[0]) for part in self.found])
-        )
-        C.view(-1).index_add_(0, at, moved * tails[step, row].to(v))
+        C = v * _wide(tails[0], v)
+        flat, tails = C.view(-1).numpy(), tails.reshape(len(tails), -1)
+        for step, (at, row, moved) in enumerate(self.found, start=1):
+            flat[at] += moved * tails[step, row]
         return C
+
+
+def _dot(one: Float[Tensor, "R n m"], other: Float[Tensor, "R n m"]) -> Rows:
+    return torch.linalg.vecdot(one, other).double().numpy()
+
+
+def _wide(rows: Rows, like: Tensor) -> Float[Tensor, "R n 1"]:
+    return torch.from_numpy(rows).to(like)[:, :, None]
 
 
 def _mirrored(

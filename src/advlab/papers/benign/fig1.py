@@ -58,7 +58,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     ]
 
 
-_LAPTOP = (1, 2, 2.5, 3, 3.5, 4, 4.5, 5, 5.5, 6, 8, 10)
+_LAPTOP = (1, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 8, 10)
 
 
 def compute(case: Case) -> pl.DataFrame:

@@ -67,10 +67,10 @@ class Sample(NamedTuple):
     y: Float[Tensor, "R n"]
 
 
-def mixture(case: Case, name: str) -> pl.DataFrame:
+def mixture(case: Case, name: str, network: dict[str, Any] = RELU) -> pl.DataFrame:
     """A run on the paper's synthetic data, drawn in the coordinates that training can reach."""
     data = Mixture(n=case.n, d=case.d, mu_norm=case.mu_norm, beta=case.beta)
-    start = law.Start(width=case.width, **RELU)
+    start = law.Start(width=case.width, **network)
     rngs = generators(name, case.d, seeds=case.seeds)
     drawn = law.draw_stack(data, start, rngs, tested=case.tested)
     train, test = (Sample(part.x, part.y) for part in (drawn.train, drawn.test))

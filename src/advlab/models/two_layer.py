@@ -93,9 +93,21 @@ class TwoLayer(nn.Module):
 
     def mirrored(self) -> Bool[Tensor, ""]:
         """Whether the second half of the network cancels the first."""
-        halves = [self.top, self.weight] + ([] if self.bias is None else [self.bias])
-        (plus, minus), *layers = [value.detach().chunk(2) for value in halves]
-        return torch.stack([(plus == -minus).all(), *((a == b).all() for a, b in layers)]).all()
+        return mirrored(self.weight, self.top, self.bias)
+
+
+def mirrored(
+    weight: Float[Tensor, "*stack m d"],
+    top: Float[Tensor, "*stack m"],
+    bias: Float[Tensor, "*stack m"] | None = None,
+) -> Bool[Tensor, "*stack"]:
+    """Whether second halves cancel first ones: equal w and b, opposite a."""
+    (w1, w2), (a1, a2) = weight.detach().chunk(2, -2), top.detach().chunk(2, -1)
+    same = (w1 == w2).all(-1).all(-1) & (a1 == -a2).all(-1)
+    if bias is None:
+        return same
+    b1, b2 = bias.detach().chunk(2, -1)
+    return same & (b1 == b2).all(-1)
 
 
 Layers = tuple[Tensor, Tensor, Tensor | None, Tensor | None]

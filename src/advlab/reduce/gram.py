@@ -25,6 +25,7 @@ from ..attacks import PGD
 from ..errors import AdvlabError
 from ..models import Stack, TwoLayer
 from ..models.activations import Activation
+from ..models.two_layer import mirrored
 
 Score = Callable[[Tensor], tuple[Tensor, Tensor]]
 """f (R, n) to the loss and its derivative in f."""
@@ -54,12 +55,17 @@ class Layers:
         if alone is model:
             state = {name: value[None] for name, value in state.items()}
         weight, top, bias = state["weight"], state["top"], state.get("bias")
+        if weight.device.type != "cpu":
+            raise AdvlabError("networks on the CPU", weight.device, "use Adversarial() elsewhere")
+        zero = torch.zeros(len(weight), dtype=torch.bool)
+        if alone.init == "symmetric":
+            zero = mirrored(weight, top, bias)
         return cls(
             weight=weight,
             bias=None if bias is None else bias[:, None],
             top=alone.scale * top[:, None],
             shift=state.get("top_bias", top.new_zeros(len(top)))[:, None],
-            zero=_mirrored(alone, weight, top, bias),
+            zero=zero[:, None],
             activation=alone.activation,
             scale=alone.scale,
         )
@@ -243,17 +249,3 @@ def _dot(one: Float[Tensor, "R n m"], other: Float[Tensor, "R n m"]) -> Rows:
 
 def _wide(rows: Rows, like: Tensor) -> Float[Tensor, "R n 1"]:
     return torch.from_numpy(rows).to(like)[:, :, None]
-
-
-def _mirrored(
-    net: TwoLayer, weight: Tensor, top: Tensor, bias: Tensor | None
-) -> Bool[Tensor, "R 1"]:
-    """`TwoLayer.mirrored` of every replicate."""
-    if net.init != "symmetric":
-        return torch.zeros(len(weight), 1, dtype=torch.bool)
-    (plus, minus), (w1, w2) = top.chunk(2, dim=1), weight.chunk(2, dim=1)
-    same = (plus == -minus).all(1) & (w1 == w2).flatten(1).all(1)
-    if bias is not None:
-        b1, b2 = bias.chunk(2, dim=1)
-        same = same & (b1 == b2).all(1)
-    return same[:, None]

@@ -14,6 +14,7 @@ from ...data import Clusters
 from ...errors import AdvlabError
 from ...losses import ModelLoss, logistic
 from ...models import Activation, Stack, TwoLayer
+from ...models.two_layer import mirrored
 from ...randomness import Rng, generator
 from ...threats import Threat
 
@@ -55,8 +56,7 @@ class Networks:
 
     def mirrored(self) -> Bool[Tensor, " R"]:
         """Which networks are still at a start where their halves cancel."""
-        (plus, minus), (first, second) = self.top.chunk(2, dim=1), self.weight.chunk(2, dim=1)
-        return (plus == -minus).all(1) & (first == second).flatten(1).all(1)
+        return mirrored(self.weight, self.top)
 
     def moved(self, step: Float[Tensor, "R m d"]) -> "Networks":
         return replace(self, weight=self.weight + step)

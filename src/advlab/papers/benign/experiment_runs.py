@@ -13,14 +13,15 @@ is beta. The robust one is what PGD found: a lower bound of the truth.
 from typing import Annotated, Any, NamedTuple
 
 import polars as pl
+import torch
 from jaxtyping import Bool, Float
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor, nn
 
 from ... import lab
 from ...attacks import PGD
-from ...data import Mixture
-from ...randomness import generators
+from ...data import Clusters, Mixture
+from ...randomness import generators, uniform
 from ...reduce import TwoLayerAdversarial, attacked, law
 from ...threats import Ball
 from ...training import Constant, Drops, Schedule, fit
@@ -68,13 +69,29 @@ class Sample(NamedTuple):
 
 
 def mixture(case: Case, name: str, network: dict[str, Any] = RELU) -> pl.DataFrame:
-    """A run on the paper's synthetic data, drawn in the coordinates that training can reach."""
+    """A run on the paper's synthetic data, drawn in the coordinates that training can reach.
+
+    A seed has the same labels and flips in every setting of an experiment: how many are flipped,
+    and how unbalanced they are, matters more than what the settings are compared for.
+    """
     data = Mixture(n=case.n, d=case.d, mu_norm=case.mu_norm, beta=case.beta)
     start = law.Start(width=case.width, **network)
     rngs = generators(name, case.d, seeds=case.seeds)
     drawn = law.draw_stack(data, start, rngs, tested=case.tested)
-    train, test = (Sample(part.x, part.y) for part in (drawn.train, drawn.test))
-    return trained(case, drawn.model, train, test, drawn.train.noisy)
+    coins = generators(name, "labels", seeds=case.seeds)
+    train, test = (_labelled(data, part.noise, coins) for part in (drawn.train, drawn.test))
+    samples = Sample(train.x, train.y), Sample(test.x, test.y)
+    return trained(case, drawn.model, *samples, train.noisy)
+
+
+def _labelled(
+    data: Mixture, noise: Float[Tensor, "R n k"], rngs: list[torch.Generator]
+) -> Clusters:
+    """Examples with this noise and labels of their own generators."""
+    drawn = [
+        data.around(one, uniform(one[:, 0], rng), rng) for one, rng in zip(noise, rngs, strict=True)
+    ]
+    return Clusters(*map(torch.stack, zip(*drawn, strict=True)))
 
 
 def trained(

@@ -72,6 +72,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
         lines=_lines(table),
         title=f"Robust accuracy under PGD (upper bound), ||mu|| = {MU:g}",
         y_title="alpha/||mu||",
+        log_x=True,
     )
 
 
@@ -104,7 +105,7 @@ def _lines(table: pl.DataFrame) -> pl.DataFrame:
     mean = _accuracy(table).group_by("d", "ratio").agg(pl.col("accuracy").mean())
     measured = crossings(mean.with_columns(seed=0), "ratio", "d", "accuracy").sort("d")
     levels, n = table["d"].to_numpy(), table["n"][0]
-    dims = np.linspace(levels.min(), levels.max(), 100)
+    dims = np.geomspace(levels.min(), levels.max(), 100)
     proxy = [_proxy_ratio(n, d) for d in dims]
     parts = {
         "measured": (measured["d"].cast(float).to_numpy(), measured["ratio"].to_numpy()),

@@ -148,7 +148,7 @@ def compare(
 
 
 def main() -> None:
-    compare("two-layer, width 1000, PGD-20, d = 18000", (2000, 18000), 1000, 1, 5, target=25)
+    compare("two-layer, width 1000, PGD-20, d = 18000", (2000, 18000), 1000, 1, 10, target=25)
     compare("stack of 8 at width 100, PGD-20, d = 2000", (2000,), 100, 8, 5, close=1e-3)
 
 

@@ -329,7 +329,9 @@ def _contours(
     )
     halo = chart.mark_line(clip=True, strokeWidth=4.5, stroke="white").encode(detail="line:N")
     # One legend for hue and dash, as both have the same domain; a sort would make it two.
-    legend = alt.Legend(symbolType="stroke", symbolSize=350, orient="bottom", columns=1)
+    legend = alt.Legend(
+        symbolType="stroke", symbolSize=350, orient="bottom", columns=1, labelLimit=0
+    )
     hue, dash = (alt.Scale(domain=names, range=look) for look in (HUES, DASHES))
     inked = chart.mark_line(clip=True, strokeWidth=2).encode(
         stroke=alt.Stroke("line:N", title=None, legend=legend, scale=hue),

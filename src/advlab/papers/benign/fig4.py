@@ -45,7 +45,7 @@ ABOUT = lab.About(
     paper="benign",
     item="Figure 4",
     title="Phase transitions of clean and robust accuracy on MNIST",
-    seconds={"smoke": 4, "laptop": 850, "paper": 23000},
+    seconds={"smoke": 4, "laptop": 800, "paper": 23000},
     claims={
         "benign/fig4a": "On MNIST clean accuracy rises with ||mu|| at every dimension",
         "benign/fig4b": "On MNIST robust accuracy rises with ||mu|| at every dimension",

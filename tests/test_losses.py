@@ -6,7 +6,16 @@ import torch.nn.functional as F
 from torch import nn
 
 from advlab.errors import AdvlabError
-from advlab.losses import cross_entropy, evaluating, logistic, margin, resolve, squared
+from advlab.losses import (
+    LIPSCHITZ,
+    LOSSES,
+    cross_entropy,
+    evaluating,
+    logistic,
+    margin,
+    resolve,
+    squared,
+)
 
 
 def test_cross_entropy_is_the_usual_one_where_the_usual_one_is_right():
@@ -53,3 +62,31 @@ def test_each_module_gets_its_own_mode_back():
     with evaluating(model):
         assert not any(module.training for module in model.modules())
     assert [m.training for m in model.modules()] == [True, True, False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("name", "formula"),
+    [
+        ("pseudo_huber", lambda u: (1 + u**2).sqrt() - 1),
+        ("huber", lambda u: torch.where(u.abs() <= 1, u**2 / 2, u.abs() - 0.5)),
+        ("log_cosh", lambda u: u.cosh().log()),
+    ],
+)
+def test_losses_of_a_difference_are_their_formulas(name, formula):
+    f = torch.linspace(-20, 20, 801, dtype=torch.float64)
+    y = torch.full_like(f, 0.3)
+    torch.testing.assert_close(LOSSES[name](f, y), formula(f - y), rtol=1e-10, atol=1e-12)
+    assert float(LOSSES[name](y, y).abs().max()) < 1e-15
+    # Small differences keep their digits where the usual form is rounded to 0.
+    if name == "pseudo_huber":
+        tiny = LOSSES[name](torch.tensor([1e-9], dtype=torch.float64), torch.zeros(1).double())
+        assert float(tiny) == pytest.approx(0.5e-18)
+
+
+@pytest.mark.parametrize("name", LIPSCHITZ)
+def test_lipschitz_constants_are_reached_and_the_losses_are_convex(name):
+    f = torch.linspace(-30, 30, 2001, dtype=torch.float64, requires_grad=True)
+    (slope,) = torch.autograd.grad(LOSSES[name](f, torch.ones_like(f)).sum(), f)
+    assert float(slope.abs().max()) == pytest.approx(LIPSCHITZ[name], rel=1e-3)
+    assert float(slope.abs().max()) <= LIPSCHITZ[name] + 1e-12
+    assert (slope.diff() >= -1e-12).all()

@@ -62,7 +62,8 @@ def test_the_derivative_is_that_of_autograd_and_of_differences(name):
 def test_the_slope_at_zero_is_the_derivative_there(name):
     zero = torch.zeros(1, dtype=torch.float64)
     assert float(EVERY[name].dphi(zero)) == pytest.approx(EVERY[name].slope, abs=1e-15)
-    assert float(EVERY[name].phi(zero)) == (1 if name == "sin_cos" else 0)
+    there = {"sin_cos": 1.0, "gaussian_relu": 1 / math.sqrt(2 * math.pi)}.get(name, 0.0)
+    assert float(EVERY[name].phi(zero)) == pytest.approx(there, abs=1e-15)
 
 
 @every
@@ -74,6 +75,10 @@ def test_the_constants_hold_and_are_reached(name):
         # Above 0 a leaky ReLU does better than the gamma it has on the whole line.
         least = dphi.min() if name.startswith("leaky") else least
         assert float(least) == pytest.approx(activation.gamma)
+    if activation.bound is None:
+        assert float(dphi.abs().max()) > 10
+    else:
+        assert float(dphi.abs().max()) == pytest.approx(activation.bound, rel=1e-5)
     steepest = float(((dphi[1:] - dphi[:-1]) / (z[1:] - z[:-1])).abs().max())
     if activation.lipschitz is None:
         assert steepest > 1 / (5 * float(z[1] - z[0]))
@@ -128,6 +133,27 @@ def test_a_symmetric_start_is_zero_with_no_gradient_in_x(shape, dtype, width, bi
     attack = PGD(steps=3, random_start=False)
     attacked = attack(ModelLoss(net, y, logistic), x, ball, rng=generator("a"))
     assert torch.equal(attacked.x, x)
+
+
+@pytest.mark.parametrize("init", ["paired", "paired_sphere"])
+def test_a_paired_start_is_zero_with_fair_signs_and_unit_weights(init):
+    net = TwoLayer.draw(4, 2000, "sin_cos", generator("pairs"), init=init)
+    x, _ = data(20, 4)
+    assert not net(x).any()
+    half = net.top[:1000]
+    assert bool((half.abs() == 1).all())
+    assert abs(float(half.mean())) < 4 / math.sqrt(1000)
+    squares = net.weight.detach().square().sum(1)[:1000]
+    if init == "paired_sphere":
+        torch.testing.assert_close(squares, torch.full_like(squares, 4.0))
+    else:
+        assert abs(float(squares.mean()) - 4) < 4 * math.sqrt(8 / 1000)
+        assert abs(float(squares.var()) - 8) < 2
+    assert float(net.weight.detach()[:1000].mean(0).abs().max()) < 4 / math.sqrt(1000)
+    # With the same generator the two kinds have the same directions.
+    other = TwoLayer.draw(4, 2000, "sin_cos", generator("pairs"), init="paired").weight
+    cosine = torch.nn.functional.cosine_similarity(net.weight, other)
+    torch.testing.assert_close(cosine, torch.ones_like(cosine))
 
 
 def test_the_zero_ends_when_the_halves_part():

@@ -1,5 +1,6 @@
 """Per-example losses, and the loss of a model's inputs as a function an attack can climb."""
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,23 @@ def squared(outputs: Outputs, y: Targets) -> Values:
 def logistic(outputs: Outputs, y: Targets) -> Values:
     """log(1 + exp(-y f)), for one real output an example and labels -1, +1."""
     return F.softplus(-_signs(y) * _single(outputs))
+
+
+def pseudo_huber(outputs: Outputs, y: Targets) -> Values:
+    """sqrt(1 + (f - y)^2) - 1, written so that small differences lose no digits."""
+    u = _single(outputs) - y
+    return u**2 / (1 + (1 + u**2).sqrt())
+
+
+def huber(outputs: Outputs, y: Targets) -> Values:
+    """(f - y)^2 / 2 up to a difference of 1, |f - y| - 1/2 beyond."""
+    return F.huber_loss(_single(outputs), y.to(outputs), reduction="none")
+
+
+def log_cosh(outputs: Outputs, y: Targets) -> Values:
+    """log cosh(f - y), without overflow."""
+    u = (_single(outputs) - y).abs()
+    return u + F.softplus(-2 * u) - math.log(2)
 
 
 def cross_entropy(outputs: Outputs, y: Targets) -> Values:
@@ -58,7 +76,13 @@ LOSSES: dict[str, PerExample] = {
     "logistic": logistic,
     "cross_entropy": cross_entropy,
     "margin": margin,
+    "pseudo_huber": pseudo_huber,
+    "huber": huber,
+    "log_cosh": log_cosh,
 }
+LIPSCHITZ: dict[str, float] = {"logistic": 1.0, "pseudo_huber": 1.0, "huber": 1.0, "log_cosh": 1.0}
+"""The Lipschitz constants in f of the losses that are smooth and convex in f (convergence paper,
+Assumption 3.1; its l(y, y) = 0 fails for the logistic loss, which Theorem 5.2 leaves out)."""
 
 
 def resolve(loss: str | PerExample) -> PerExample:
@@ -84,6 +108,10 @@ class ModelLoss:
 
     def rows(self, index: Tensor) -> "ModelLoss":
         return ModelLoss(self.model, self.y[index], self.loss)
+
+    def under(self, model: Callable[[Tensor], Tensor]) -> "ModelLoss":
+        """The same examples and loss under another model."""
+        return ModelLoss(model, self.y, self.loss)
 
 
 @contextmanager

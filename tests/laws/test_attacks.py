@@ -1,6 +1,7 @@
 """Laws every attack obeys, whatever its algorithm."""
 
 import copy
+import math
 import warnings
 
 import pytest
@@ -9,7 +10,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from advlab.attacks import ATTACKS, FGM, PGD, Attack, Exact, Identity, Random, Surrogate
+from advlab.attacks import (
+    ATTACKS,
+    FGM,
+    PGD,
+    Anti,
+    Attack,
+    Exact,
+    Fixed,
+    Grid,
+    Identity,
+    Random,
+    Surrogate,
+    Switch,
+    Transfer,
+)
 from advlab.errors import AdvlabError
 from advlab.losses import ModelLoss, cross_entropy, logistic, margin, squared
 from advlab.threats import Ball, Cap
@@ -48,37 +63,49 @@ def network(seed: int, d: int = 5, classes: int = 3) -> nn.Module:
     return nn.Sequential(nn.Linear(d, 16), nn.Tanh(), nn.Linear(16, classes)).double()
 
 
-def losses(seed: int, rows: int = 6):
+def losses(seed: int, rows: int = 6, d: int = 5):
     """A network's loss for every attack; Exact is about linear scores and gets one."""
     y = torch.randint(0, 3, (rows,), generator=seeded(seed))
-    w = torch.randn(5, generator=seeded(seed + 1), dtype=torch.float64)
+    w = torch.randn(d, generator=seeded(seed + 1), dtype=torch.float64)
     target = torch.randn(rows, generator=seeded(seed + 2), dtype=torch.float64)
     return {
-        False: ModelLoss(network(seed), y, cross_entropy),
+        False: ModelLoss(network(seed, d), y, cross_entropy),
         True: ModelLoss(lambda x: x @ w, target, squared),
     }
 
 
 def loss_for(attack: type[Attack], seed: int, rows: int = 6) -> ModelLoss:
-    return losses(seed, rows)[attack is Exact]
+    return losses(seed, rows, dimension(attack))[attack is Exact]
+
+
+def dimension(attack: type[Attack]) -> int:
+    return 3 if attack is Grid else 5
+
+
+def specimen(attack: type[Attack], d: int | None = None) -> Attack:
+    """The attack with its defaults where it has them."""
+    if attack is Transfer:
+        return Transfer(source=nn.Sequential(nn.Flatten(), network(99, d or 5)))
+    return Grid(points=40, refinements=5) if attack is Grid else attack()
 
 
 @pytest.mark.parametrize("attack", EVERY)
 @given(threat=threats, seed=st.integers(0, 100))
 @settings(max_examples=40, deadline=None)
 def test_stays_in_the_set_and_is_never_below_the_clean_loss(attack, threat, seed):
-    x, loss = inputs(seed, threat), loss_for(attack, seed)
-    result = attack()(loss, x, threat, rng=seeded(seed))
+    x, loss = inputs(seed, threat, d=dimension(attack)), loss_for(attack, seed)
+    result = specimen(attack)(loss, x, threat, rng=seeded(seed))
     assert threat.contains(result.x, x).all()
-    assert (result.loss >= loss(x) - 1e-12).all()
+    if attack.ascends:
+        assert (result.loss >= loss(x) - 1e-12).all()
     torch.testing.assert_close(result.loss, loss(result.x), rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("attack", EVERY)
 @pytest.mark.parametrize("threat", [*(Ball(norm=n, radius=0) for n in NORMS), Cap(radius=0)])
 def test_radius_zero_is_clean(attack, threat):
-    x, loss = inputs(3, threat), loss_for(attack, 3)
-    result = attack()(loss, x, threat, rng=seeded(0))
+    x, loss = inputs(3, threat, d=dimension(attack)), loss_for(attack, 3)
+    result = specimen(attack)(loss, x, threat, rng=seeded(0))
     assert torch.equal(result.x, x)
     assert torch.equal(result.loss, loss(x))
 
@@ -145,8 +172,8 @@ def test_exact_says_when_the_loss_is_not_linear():
 
 @pytest.mark.parametrize("attack", EVERY)
 def test_data_in_r_d_is_never_clamped(attack):
-    x = 100 * inputs(5)
-    result = attack()(loss_for(attack, 5), x, Ball(norm="linf", radius=0.1), rng=seeded(0))
+    x = 100 * inputs(5, d=dimension(attack))
+    result = specimen(attack)(loss_for(attack, 5), x, Ball(norm="linf", radius=0.1), rng=seeded(0))
     assert float((result.x - x).abs().max()) <= 0.1 + 1e-9
 
 
@@ -154,34 +181,37 @@ def test_data_in_r_d_is_never_clamped(attack):
 @pytest.mark.parametrize("norm", NORMS)
 def test_the_order_of_rows_is_irrelevant(attack, norm):
     """Each row with its own generator: shuffle both, and the result is shuffled, bit for bit."""
-    x, order = inputs(7), torch.tensor([3, 1, 5, 0, 2, 4])
+    x, order = inputs(7, d=dimension(attack)), torch.tensor([3, 1, 5, 0, 2, 4])
     ball = Ball(norm=norm, radius=0.3)
     loss = loss_for(attack, 7)
-    there = attack()(loss, x, ball, rng=[seeded(i) for i in range(6)])
-    back = attack()(loss.rows(order), x[order], ball, rng=[seeded(int(i)) for i in order])
+    there = specimen(attack)(loss, x, ball, rng=[seeded(i) for i in range(6)])
+    back = specimen(attack)(loss.rows(order), x[order], ball, rng=[seeded(int(i)) for i in order])
     torch.testing.assert_close(back.x, there.x[order], rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("attack", EVERY)
 def test_the_same_generator_gives_the_same_bits(attack):
-    x, loss, ball = inputs(8), loss_for(attack, 8), Ball(norm="l2", radius=0.5)
-    once, again = (attack()(loss, x, ball, rng=seeded(4)) for _ in range(2))
+    x, loss = inputs(8, d=dimension(attack)), loss_for(attack, 8)
+    ball = Ball(norm="l2", radius=0.5)
+    once, again = (specimen(attack)(loss, x, ball, rng=seeded(4)) for _ in range(2))
     assert torch.equal(once.x, again.x)
 
 
 @pytest.mark.parametrize("attack", EVERY)
 def test_the_model_is_left_as_it_was(attack):
     torch.manual_seed(0)
-    model = nn.Sequential(nn.Linear(5, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
+    d = dimension(attack)
+    model = nn.Sequential(nn.Linear(d, 8), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 3))
     model[2].eval()
-    model(torch.randn(16, 5)).sum().backward()
+    model(torch.randn(16, d)).sum().backward()
+    model.double()
     before = copy.deepcopy(model)
     modes = [module.training for module in model.modules()]
     grads = [p.grad.clone() for p in model.parameters()]
     loss = ModelLoss(model, torch.zeros(6, dtype=torch.long), cross_entropy)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        attack()(loss, inputs(0).float(), Ball(norm="l2", radius=1), rng=seeded(0))
+        specimen(attack)(loss, inputs(0, d=d), Ball(norm="l2", radius=1), rng=seeded(0))
     assert modes == [module.training for module in model.modules()]
     for name, value in model.state_dict().items():
         assert torch.equal(value, before.state_dict()[name]), name
@@ -193,16 +223,17 @@ def test_the_model_is_left_as_it_was(attack):
 @pytest.mark.parametrize("attack", EVERY)
 def test_flat_image_and_odd_shapes_agree(attack):
     """An attack sees a row, not its shape."""
-    flat = inputs(9, d=6)
-    weight = torch.randn(6, 3, generator=seeded(1), dtype=torch.float64)
+    d, shapes = (2, [(2,), (1, 2, 1), (2, 1)]) if attack is Grid else (6, [(6,), (1, 2, 3), (3, 2)])
+    flat = inputs(9, d=d)
+    weight = torch.randn(d, 3, generator=seeded(1), dtype=torch.float64)
     y = torch.randint(0, 3, (6,), generator=seeded(2))
     outputs = lambda x: (x.flatten(1) @ weight)[:, :1] if attack is Exact else x.flatten(1) @ weight  # noqa: E731
     per_example = (lambda z, y: squared(z, y.double())) if attack is Exact else cross_entropy
     loss = ModelLoss(outputs, y, per_example)
     for ball in (Ball(norm=n, radius=0.4) for n in NORMS):
         results = [
-            attack()(loss, flat.reshape(6, *shape), ball, rng=seeded(0)).x.flatten(1)
-            for shape in [(6,), (1, 2, 3), (3, 2)]
+            specimen(attack, d)(loss, flat.reshape(6, *shape), ball, rng=seeded(0)).x.flatten(1)
+            for shape in shapes
         ]
         torch.testing.assert_close(results[0], results[1], rtol=1e-9, atol=1e-12)
         torch.testing.assert_close(results[0], results[2], rtol=1e-9, atol=1e-12)
@@ -246,7 +277,99 @@ def test_the_surrogate_shrinks_by_its_formula(norm, seed, xi):
     assert (ball.norm_of(more) <= ball.norm_of(move)).all()
 
 
+def test_anti_lowers_the_loss_and_the_fixed_copy_ignores_it():
+    x, ball, loss = inputs(11), Ball(norm="l2", radius=0.5), losses(11)[False]
+    assert (Anti()(loss, x, ball, rng=seeded(0)).loss < loss(x)).all()
+    copies = [Fixed()(losses(seed)[False], x, ball, rng=seeded(seed)).x for seed in (0, 1)]
+    assert torch.equal(*copies)
+    torch.testing.assert_close((copies[0] - x).norm(dim=1), torch.full_like(x[:, 0], 0.5))
+    assert not torch.equal(Fixed(seed=1)(loss, x, ball, rng=seeded(0)).x, copies[0])
+
+
+def test_switch_jumps_from_the_worst_point_to_the_best_as_the_loss_moves_by_a_grain():
+    x, ball = torch.zeros(1, 2, dtype=torch.float64), Ball(norm="l2", radius=1.0)
+    for shift, end in ((0.05, 1.0), (0.15, -1.0), (0.25, 1.0)):
+        result = Switch(grain=0.1)(lambda x, s=shift: x[:, 0] + s, x, ball, rng=seeded(0))
+        assert float(result.x[0, 0]) == pytest.approx(end)
+        assert float(result.loss) == pytest.approx(end + shift)
+
+
+def test_transfer_attacks_its_source_and_is_known_by_its_weights():
+    x, ball, loss = inputs(12), Ball(norm="l2", radius=0.5), losses(12)[False]
+    own = PGD(steps=5)
+    source = network(5)
+    result = Transfer(source=source, inner=own)(loss, x, ball, rng=seeded(0))
+    there = own(loss.under(source), x, ball, rng=seeded(0))
+    assert torch.equal(result.x, there.x)
+    assert torch.equal(result.loss, loss(there.x))
+    assert (own(loss, x, ball, rng=seeded(0)).loss > result.loss).all()
+    assert Transfer(source=network(5)).key() == Transfer(source=source).key()
+    assert Transfer(source=network(6)).key() != Transfer(source=source).key()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_grid_finds_the_worst_point_of_an_arc_and_of_a_cap(seed):
+    """Against a hundred thousand angles on the circle; on the sphere against as many samples."""
+    for d, threat in ((2, Cap(radius=0.8)), (3, Cap(radius=0.5)), (2, Ball(norm="l2", radius=0.7))):
+        x = inputs(seed, Cap(radius=1), rows=1, d=d)
+        model = network(seed, d)
+        model[0].weight.data *= 4
+        one = ModelLoss(model, torch.zeros(1, dtype=torch.long), cross_entropy)
+        many = ModelLoss(model, torch.zeros(100_000, dtype=torch.long), cross_entropy)
+        if d == 2 and isinstance(threat, Cap):
+            edge = 2 * math.asin(threat.radius / 2)
+            angle = torch.linspace(-edge, edge, 100_000, dtype=torch.float64)
+            points = angle.cos()[:, None] * x + angle.sin()[:, None] * torch.stack(
+                [-x[:, 1], x[:, 0]], 1
+            )
+        else:
+            points = threat.sample(x.expand(100_000, -1), rng=seeded(1))
+        with torch.no_grad():
+            best = float(many(points).max())
+        found = float(Grid(points=400)(one, x, threat, rng=seeded(0)).loss)
+        assert found >= best - 1e-12
+        assert found <= best + 1e-3
+
+
+def test_an_attack_that_leaves_its_set_is_caught_and_named():
+    class Escape(Attack):
+        def search(self, scout, threat, rng):
+            scout.value(scout.x + 2 * threat.radius * threat.steepest(scout.clean_gradient))
+
+    for threat in (Ball(norm="linf", radius=0.1), Cap(radius=0.1)):
+        x = inputs(0, threat)
+        with pytest.raises(AdvlabError, match=r"Escape must return points of its threat set.*row"):
+            Escape()(lambda x: x.sum(1), x, threat, rng=seeded(0))
+
+
+def test_a_loss_may_bring_its_own_gradient():
+    class Quadratic:
+        calls = 0
+
+        def __call__(self, x):
+            return x.square().sum(1)
+
+        def value_and_gradient(self, x):
+            self.calls += 1
+            return self(x), 2 * x
+
+    x, ball, own = inputs(13), Ball(norm="l2", radius=0.5), Quadratic()
+    ours = PGD(steps=5)(own, x, ball, rng=seeded(0))
+    usual = PGD(steps=5)(lambda x: x.square().sum(1), x, ball, rng=seeded(0))
+    torch.testing.assert_close(ours.x, usual.x)
+    assert own.calls == 5
+    turned = Anti(inner=PGD(steps=5))(own, x, ball, rng=seeded(0))
+    assert own.calls == 10
+    assert (turned.loss < ours.loss).all()
+
+
 def test_bad_input_is_named():
+    with pytest.raises(AdvlabError, match="at most three numbers"):
+        Grid()(lambda x: x.sum(1), torch.zeros(2, 4), Ball(norm="l2", radius=1.0), rng=seeded(0))
+    with pytest.raises(AdvlabError, match="a ModelLoss"):
+        Transfer(source=network(0))(
+            lambda x: x.sum(1), inputs(0), Ball(norm="l2", radius=1.0), rng=seeded(0)
+        )
     ball = Ball(norm="l2", radius=1.0)
     nan = torch.tensor([[0.0], [float("nan")]])
     with pytest.raises(AdvlabError, match="row 1"):

@@ -5,10 +5,15 @@ from .base import Attacked as Attacked
 from .base import Loss as Loss
 from .exact import Exact as Exact
 from .fgm import FGM as FGM
+from .grid import Grid as Grid
+from .maps import Anti as Anti
+from .maps import Fixed as Fixed
+from .maps import Switch as Switch
 from .pgd import PGD as PGD
 from .simple import Identity as Identity
 from .simple import Random as Random
 from .surrogate import Surrogate as Surrogate
+from .transfer import Transfer as Transfer
 
 ATTACKS: dict[str, type[Attack]] = {
     "identity": Identity,
@@ -17,4 +22,9 @@ ATTACKS: dict[str, type[Attack]] = {
     "pgd": PGD,
     "exact": Exact,
     "surrogate": Surrogate,
+    "grid": Grid,
+    "fixed": Fixed,
+    "anti": Anti,
+    "switch": Switch,
+    "transfer": Transfer,
 }

@@ -1,8 +1,9 @@
-"""The interface of every attack: search a threat set, return the worst point seen."""
+"""The interface of every attack: a map into the threat set, as a rule to the worst point seen."""
 
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -18,6 +19,13 @@ Loss = Callable[[Tensor], Tensor]
 """Inputs of shape (batch, ...) to one loss an example, shape (batch,)."""
 
 
+@runtime_checkable
+class Differentiated(Protocol):
+    """A loss that knows its own gradient; all others are left to autograd."""
+
+    def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]: ...
+
+
 @dataclass(frozen=True)
 class Attacked:
     """The worst inputs an attack found, and what they cost."""
@@ -29,6 +37,10 @@ class Attacked:
 class Attack(Config):
     """A way to search a threat set for inputs of high loss. A new attack writes `search` only."""
 
+    ascends: ClassVar[bool] = True
+    """Whether it looks for high loss. If not it is only a map into the set, which is all that the
+    convergence theorems ask of an attack, and its points may cost less than the clean ones."""
+
     def __call__(self, loss: Loss, x: Tensor, ball: Threat, *, rng: Rng) -> Attacked:
         """The worst point seen around each row of x, never below the clean loss.
 
@@ -38,7 +50,18 @@ class Attack(Config):
         scout = Scout(loss, x.detach())
         if ball.radius > 0:
             self.search(scout, ball, rng)
+        self._check_inside(scout.worst.x, scout.x, ball)
         return scout.worst
+
+    def _check_inside(self, found: Tensor, x: Tensor, ball: Threat) -> None:
+        outside = ~ball.contains(found, x)
+        if bool(outside.any()):
+            raise AdvlabError(
+                f"{type(self).__name__} must return points of its threat set, {ball!r}",
+                f"{int(outside.sum())} of {len(x)} rows outside, the first is row "
+                f"{int(outside.nonzero()[0])}",
+                "bring points back with threat.project(point, scout.x)",
+            )
 
     @abstractmethod
     def search(self, scout: "Scout", threat: Threat, rng: Rng) -> None:
@@ -69,16 +92,15 @@ class Scout:
 
     def gradient(self, point: Tensor) -> Tensor:
         """The gradient of each row's loss in its input; the point itself is noted on the way."""
-        with torch.enable_grad():
-            leaf = point.detach().requires_grad_()
-            value = self._checked(self.loss(leaf))
-            if value.requires_grad:
-                (grad,) = torch.autograd.grad(value.sum(), leaf)
-            else:
-                grad = torch.zeros_like(leaf)
+        value, grad = value_and_gradient(self.loss, point.detach())
         self.forwards, self.backwards = self.forwards + 1, self.backwards + 1
-        self._note(leaf.detach(), value.detach())
+        self._note(point.detach(), self._checked(value))
         return grad
+
+    def settle(self, point: Tensor) -> None:
+        """Answer with this point of the set whatever it costs: for maps that do not ascend."""
+        self._worst = None
+        self.value(point)
 
     def start(self) -> None:
         """Note the clean inputs, unless they are known already: no attack ends below them."""
@@ -109,6 +131,7 @@ class Scout:
         )
 
     def _checked(self, value: Tensor) -> Tensor:
+        """The values, if there is one an example."""
         if value.shape != self.x.shape[:1]:
             raise AdvlabError(
                 f"the loss must give one value an example, shape {tuple(self.x.shape[:1])}",
@@ -116,3 +139,31 @@ class Scout:
                 "do not average over the batch",
             )
         return value
+
+
+def value_and_gradient(loss: Loss, point: Tensor) -> tuple[Tensor, Tensor]:
+    """Each row's loss and its gradient in that row's input, by the loss itself or by autograd."""
+    if isinstance(loss, Differentiated):
+        return loss.value_and_gradient(point)
+    with torch.enable_grad():
+        leaf = point.detach().requires_grad_()
+        value = loss(leaf)
+        if not value.requires_grad:
+            return value, torch.zeros_like(leaf)
+        (grad,) = torch.autograd.grad(value.sum(), leaf)
+    return value.detach(), grad
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A loss times +-1 for each row: an attack on it climbs or descends the loss row by row."""
+
+    loss: Loss
+    sign: Float[Tensor, " batch"]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.sign * self.loss(x)
+
+    def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        value, grad = value_and_gradient(self.loss, x)
+        return self.sign * value, per_example(self.sign, grad) * grad

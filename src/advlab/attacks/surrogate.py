@@ -1,7 +1,6 @@
 """The surrogate attack A_{eps,xi}: an attack shrunk where the gradient is small."""
 
 from pydantic import NonNegativeFloat, SerializeAsAny
-from torch import Tensor
 
 from ..randomness import Rng
 from ..threats import Ball, Threat
@@ -37,7 +36,3 @@ class Surrogate(Attack):
             shrink = per_example(size / (size**2 + self.xi**2).sqrt(), grad)
         moved = scout.x + shrink * (nested.worst.x - scout.x)
         scout.value(moved if isinstance(threat, Ball) else threat.project(moved, scout.x))
-
-
-def _euclidean(grad: Tensor) -> Tensor:
-    return grad.flatten(1).norm(dim=1)

@@ -24,6 +24,8 @@ class Activation:
     slope: float
     """phi'(0), which fixes the speed of lazy training."""
     dphi: Curve
+    bound: float | None = None
+    """sup |phi'|: C1 of the convergence paper, whose C2 is `lipschitz`."""
     gamma: float | None = None
     """phi' >= gamma > 0: on the whole line where phi' is Lipschitz, else for z > 0 at least."""
     lipschitz: float | None = None
@@ -45,13 +47,29 @@ def _sigmoid_slope(z: Tensor) -> Tensor:
 
 ACTIVATIONS: dict[str, Activation] = {
     "linear": Activation(
-        lambda z: z / 4, 0.25, lambda z: torch.full_like(z, 0.25), gamma=0.25, lipschitz=0.0, c1=0.0
+        lambda z: z / 4,
+        0.25,
+        lambda z: torch.full_like(z, 0.25),
+        bound=0.25,
+        gamma=0.25,
+        lipschitz=0.0,
+        c1=0.0,
     ),
     "sigmoid": Activation(
-        lambda z: torch.sigmoid(z) - 0.5, 0.25, _sigmoid_slope, lipschitz=1 / math.sqrt(108), c1=0.5
+        lambda z: torch.sigmoid(z) - 0.5,
+        0.25,
+        _sigmoid_slope,
+        bound=0.25,
+        lipschitz=1 / math.sqrt(108),
+        c1=0.5,
     ),
     "relu": Activation(
-        lambda z: _half_relu(z) / 4, 0.125, lambda z: (1 + z.sign()) / 8, gamma=0.25, c1=0.0
+        lambda z: _half_relu(z) / 4,
+        0.125,
+        lambda z: (1 + z.sign()) / 8,
+        bound=0.25,
+        gamma=0.25,
+        c1=0.0,
     ),
 }
 """Those of lazy networks, scaled as in the generalization paper so that all three have the same
@@ -59,12 +77,14 @@ slope 1/4 (ReLU: on one side)."""
 
 
 def identity() -> Activation:
-    return Activation(lambda z: z, 1.0, torch.ones_like, gamma=1.0, lipschitz=0.0, c1=0.0)
+    return Activation(
+        lambda z: z, 1.0, torch.ones_like, bound=1.0, gamma=1.0, lipschitz=0.0, c1=0.0
+    )
 
 
 def relu() -> Activation:
     """max(z, 0), with phi'(0) = 0."""
-    return Activation(F.relu, 0.0, lambda z: (z > 0).to(z.dtype), gamma=1.0, c1=0.0)
+    return Activation(F.relu, 0.0, lambda z: (z > 0).to(z.dtype), bound=1.0, gamma=1.0, c1=0.0)
 
 
 def leaky_relu(gamma: float = 0.1) -> Activation:
@@ -74,6 +94,7 @@ def leaky_relu(gamma: float = 0.1) -> Activation:
         lambda z: F.leaky_relu(z, gamma),
         gamma,
         lambda z: torch.where(z > 0, torch.ones_like(z), gamma),
+        bound=1.0,
         gamma=gamma,
         c1=0.0,
     )
@@ -95,7 +116,9 @@ def smoothed_leaky_relu(gamma: float = 0.1, H: float = 1.0) -> Activation:
     def dphi(z: Tensor) -> Tensor:
         return mean + half * (H * z).clamp(-1, 1)
 
-    return Activation(phi, mean, dphi, gamma=gamma, lipschitz=half * H, c1=half / (2 * H))
+    return Activation(
+        phi, mean, dphi, bound=1.0, gamma=gamma, lipschitz=half * H, c1=half / (2 * H)
+    )
 
 
 def quadratic_relu() -> Activation:
@@ -107,7 +130,12 @@ def erf() -> Activation:
     # phi'' = -2 z phi' is largest at z = -1/sqrt(2).
     steepest = math.sqrt(2) * slope * math.exp(-0.5)
     return Activation(
-        torch.erf, slope, lambda z: slope * torch.exp(-z.square()), lipschitz=steepest, c1=1.0
+        torch.erf,
+        slope,
+        lambda z: slope * torch.exp(-z.square()),
+        bound=slope,
+        lipschitz=steepest,
+        c1=1.0,
     )
 
 
@@ -119,13 +147,37 @@ def gelu() -> Activation:
         return torch.special.ndtr(z) + z * density * torch.exp(-z.square() / 2)
 
     # z phi' - phi = z^2 times the normal density is largest at z = sqrt(2).
-    return Activation(F.gelu, 0.5, dphi, lipschitz=2 * density, c1=2 * density / math.e)
+    # phi'' = (2 - z^2) times the density: phi' is largest at sqrt(2), steepest at 0.
+    bound = float(dphi(torch.tensor(math.sqrt(2), dtype=torch.float64)))
+    return Activation(
+        F.gelu, 0.5, dphi, bound=bound, lipschitz=2 * density, c1=2 * density / math.e
+    )
+
+
+def gaussian_relu() -> Activation:
+    """z Phi(z) + density(z): ReLU averaged over a standard normal shift, with slope Phi."""
+    density = 1 / math.sqrt(2 * math.pi)
+
+    def phi(z: Tensor) -> Tensor:
+        return z * torch.special.ndtr(z) + density * torch.exp(-z.square() / 2)
+
+    return Activation(phi, 0.5, torch.special.ndtr, bound=1.0, lipschitz=density, c1=density)
+
+
+def sin() -> Activation:
+    return Activation(torch.sin, 1.0, torch.cos, bound=1.0, lipschitz=1.0)
 
 
 def sin_cos() -> Activation:
     """sin z + cos z: not 0 at 0, and universal on the sphere (convergence, tangent kernels)."""
+    # As one wave, which costs half of two.
+    root, quarter = math.sqrt(2), math.pi / 4
     return Activation(
-        lambda z: z.sin() + z.cos(), 1.0, lambda z: z.cos() - z.sin(), lipschitz=math.sqrt(2)
+        lambda z: root * (z + quarter).sin(),
+        1.0,
+        lambda z: root * (z + quarter).cos(),
+        bound=root,
+        lipschitz=root,
     )
 
 
@@ -137,6 +189,8 @@ SHAPES: dict[str, Callable[..., Activation]] = {
     "quadratic_relu": quadratic_relu,
     "erf": erf,
     "gelu": gelu,
+    "gaussian_relu": gaussian_relu,
+    "sin": sin,
     "sin_cos": sin_cos,
 }
 """Activations as they are usually written, unscaled; some take parameters."""

@@ -1,6 +1,7 @@
 """Two-layer networks f(x) = (1/sqrt(m)) sum_s a_s phi(w_s'x + b_s) + c."""
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import torch
@@ -10,16 +11,16 @@ from torch import Tensor, nn
 from ..errors import AdvlabError
 from .activations import Activation, resolve
 
-Init = Literal["symmetric", "torch"]
+Init = Literal["symmetric", "paired", "paired_sphere", "torch"]
 
 
 class TwoLayer(nn.Module):
     """f(x) = (1/sqrt(m)) sum_s a_s phi(w_s'x + b_s) + c; with init "torch", without 1/sqrt(m).
 
     `weight` holds the w_s, `bias` the b_s, `top` the a_s and `top_bias` c; biases may be absent.
-    The top layer (a and c) trains only with `train_top`. A "symmetric" network whose second half
-    mirrors its first (equal w and b, opposite a) is the constant c, to the last bit and with no
-    gradient in x: rounding would give its values, and the attacks on it, random signs.
+    The top layer (a and c) trains only with `train_top`. But for init "torch", a network whose
+    second half mirrors its first (equal w and b, opposite a) is the constant c, to the last bit and
+    with no gradient in x: rounding would give its values, and the attacks on it, random signs.
     """
 
     weight: nn.Parameter
@@ -42,7 +43,7 @@ class TwoLayer(nn.Module):
         _check(len(weight), init)
         self.activation = resolve(activation)
         self.init: Init = init
-        self.scale = 1 / math.sqrt(len(weight)) if init == "symmetric" else 1.0
+        self.scale = 1.0 if init == "torch" else 1 / math.sqrt(len(weight))
         self.weight = nn.Parameter(weight.detach().clone())
         self.bias = None if bias is None else nn.Parameter(bias.detach().clone())
         for name, value in (("top", top), ("top_bias", top_bias)):
@@ -65,21 +66,22 @@ class TwoLayer(nn.Module):
         bias: bool = False,
         dtype: torch.dtype = torch.float64,
     ) -> "TwoLayer":
-        """A network at its start: "symmetric" or "torch".
+        """A network at its start.
 
         "symmetric" (benign, section 2.1): a_s = 1, w_s ~ N(0, omega^2 I) and b_s ~ N(0, omega^2)
         for the first half, the same w and b with a_s = -1 for the second, c = 0: f is 0.
+        "paired" (convergence, section 5): the same with omega = 1, no biases, and a fair coin a_s =
+        +-1 for each pair; "paired_sphere" (its Appendix C.2) has w_s uniform of length sqrt(d).
         "torch": the numbers that nn.Linear(d, width) and nn.Linear(width, 1) draw, in turn.
         """
         if d < 1:
             raise AdvlabError("at least one input", d)
         _check(width, init)
-        start = _symmetric if init == "symmetric" else _torch
-        w, a, b, c = start(d, width, bias, omega, rng, dtype)
+        w, a, b, c = _STARTS[init](d, width, bias, omega, rng, dtype)
         return cls(w, a, activation, b, c, init=init, train_top=train_top)
 
     def forward(self, x: Float[Tensor, "batch d"]) -> Float[Tensor, " batch"]:
-        mirrored = self.mirrored() if self.init == "symmetric" else None
+        mirrored = None if self.init == "torch" else self.mirrored()
         if mirrored is not None:
             x = torch.where(mirrored, x.detach(), x)
         z = x @ self.weight.T
@@ -129,6 +131,25 @@ def _symmetric(
     return w, a, torch.cat([b, b]), torch.zeros((), dtype=dtype)
 
 
+def _paired(
+    d: int, width: int, bias: bool, omega: float | None, rng: torch.Generator, dtype: torch.dtype
+) -> Layers:
+    if bias or omega is not None:
+        raise AdvlabError(
+            "no biases and no omega with a paired start", f"bias {bias}, omega {omega}"
+        )
+    weight = torch.randn(width // 2, d, generator=rng, dtype=dtype)
+    top = 2.0 * torch.randint(2, (width // 2,), generator=rng).to(dtype) - 1
+    return torch.cat([weight, weight]), torch.cat([top, -top]), None, None
+
+
+def _paired_sphere(
+    d: int, width: int, bias: bool, omega: float | None, rng: torch.Generator, dtype: torch.dtype
+) -> Layers:
+    w, a, b, c = _paired(d, width, bias, omega, rng, dtype)
+    return math.sqrt(d) * w / w.norm(dim=1, keepdim=True), a, b, c
+
+
 def _torch(
     d: int, width: int, bias: bool, omega: float | None, rng: torch.Generator, dtype: torch.dtype
 ) -> Layers:
@@ -149,9 +170,17 @@ def _torch(
     return w, a[0], b, None if c is None else c[0]
 
 
+_STARTS: dict[str, Callable[..., Layers]] = {
+    "symmetric": _symmetric,
+    "paired": _paired,
+    "paired_sphere": _paired_sphere,
+    "torch": _torch,
+}
+
+
 def _check(width: int, init: str) -> None:
-    if init not in ("symmetric", "torch"):
-        raise AdvlabError("init must be symmetric or torch", repr(init))
-    if width < 1 or (init == "symmetric" and width % 2):
-        kind = "an even width" if init == "symmetric" else "a width"
-        raise AdvlabError(f"{kind} of at least {2 if init == 'symmetric' else 1}", width)
+    if init not in _STARTS:
+        raise AdvlabError(f"init must be one of {', '.join(_STARTS)}", repr(init))
+    if width < 1 or (init != "torch" and width % 2):
+        least = "a width of at least 1" if init == "torch" else "an even width of at least 2"
+        raise AdvlabError(least, width)

@@ -1,5 +1,7 @@
 """Exact shortcuts: the same run in fewer numbers."""
 
+from .explicit import ExplicitAdversarial as ExplicitAdversarial
+from .explicit import ExplicitLoss as ExplicitLoss
 from .lazy import LazyAdversarial as LazyAdversarial
 from .lazy import single_neuron as single_neuron
 from .linear import LinearAdversarial as LinearAdversarial

@@ -58,7 +58,7 @@ class Layers:
         if weight.device.type != "cpu":
             raise AdvlabError("networks on the CPU", weight.device, "use Adversarial() elsewhere")
         zero = torch.zeros(len(weight), dtype=torch.bool)
-        if alone.init == "symmetric":
+        if alone.init != "torch":
             zero = mirrored(weight, top, bias)
         return cls(
             weight=weight,

@@ -9,6 +9,7 @@ every quantity made of inner products has exactly the law that it has in d dimen
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -23,7 +24,6 @@ from ..data.mixture import Clusters, Quartic
 from ..errors import AdvlabError
 from ..models import Stack, TwoLayer
 from ..models.activations import Activation
-from ..models.two_layer import Init
 from ..randomness import normal, uniform
 
 
@@ -43,7 +43,7 @@ class Start(Config):
 
     width: PositiveInt
     activation: str | Activation
-    init: Init = "symmetric"
+    init: Literal["symmetric", "torch"] = "symmetric"
     omega: NonNegativeFloat | None = None
     train_top: bool = False
     bias: bool = False

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from jaxtyping import Float
 from pydantic import PrivateAttr
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..attacks import PGD, Attack, Attacked
 from ..errors import AdvlabError
@@ -19,7 +19,8 @@ from ..losses import PerExample, logistic, margin
 from ..losses import resolve as resolve_loss
 from ..threats import Ball, Threat
 from ..training.objectives import Objective, Scene
-from .gram import Layers, Peak, Score, climb
+from .gram import Layers, Score, climb
+from .step import Step, score_of, trained
 
 COLUMNS = 8
 REFRESH = 50
@@ -52,9 +53,15 @@ class TwoLayerAdversarial(Objective):
             z = _preactivations(net, products.z)
             guide = _guide(scene.loss, scene.y.reshape(z.shape[:2]))
             peak = climb(net, products.gram, z, guide, ball.radius, attack)
-            step = _Step.at(net, x, peak, _score(scene.loss, scene.y))
-            grads = {name: step.gradient(name) for name in _trained(scene.model)}
-            self._products = products.after(step, grads["weight"], scene.lr)
+            step = Step.at(
+                net,
+                torch.baddbmm(x, peak.C, net.weight),
+                peak.z,
+                peak.f,
+                score_of(scene.loss, scene.y),
+            )
+            grads = {name: step.gradient(name) for name in trained(scene.model)}
+            self._products = products.after(step, x, grads["weight"], scene.lr)
         return step.loss.mean(1), [
             grad.reshape(w.shape) for grad, w in zip(grads.values(), weights, strict=True)
         ]
@@ -117,10 +124,16 @@ class Products:
             found, self.expected, rtol=slack, atol=slack * float(found.abs().max())
         )
 
-    def after(self, step: "_Step", gradient: Float[Tensor, "R m k"], lr: float) -> "Products":
+    def after(
+        self,
+        step: Step,
+        x: Float[Tensor, "R n k"],
+        gradient: Float[Tensor, "R m k"],
+        lr: float,
+    ) -> "Products":
         """After W <- W + M X~ with M = -lr times the coefficients of the gradient."""
         M = -lr * step.coefficients
-        moved = torch.bmm(step.x, step.attacked.mT)
+        moved = torch.bmm(x, step.attacked.mT)
         inner = torch.bmm(step.attacked, step.attacked.mT)
         # W'W'' = G + M Z~ + Z~'M' + M K~ M', written as T + T'.
         half = torch.baddbmm(step.z, inner, M.mT, alpha=0.5)
@@ -132,77 +145,13 @@ class Products:
         )
 
 
-@dataclass(frozen=True)
-class _Step:
-    """One step at attacked inputs: the gradient in W is `coefficients` times X~."""
-
-    weight: Float[Tensor, "R m k"]
-    x: Float[Tensor, "R n k"]
-    attacked: Float[Tensor, "R n k"]
-    z: Float[Tensor, "R n m"]
-    """W x~, without the bias."""
-    phi: Float[Tensor, "R n m"]
-    pull: Float[Tensor, "R n m"]
-    """The derivative of the mean loss in each preactivation."""
-    loss: Float[Tensor, "R n"]
-    slope: Float[Tensor, "R n"]
-    """The derivative of the mean loss in each output."""
-    scale: float
-    """What f has before the sum over the units."""
-
-    @classmethod
-    def at(cls, net: Layers, x: Tensor, peak: Peak, score: Score) -> "_Step":
-        loss, slope = score(peak.f)
-        slope = slope / x.shape[1]
-        return cls(
-            weight=net.weight,
-            x=x,
-            attacked=torch.baddbmm(x, peak.C, net.weight),
-            z=peak.z if net.bias is None else peak.z - net.bias,
-            phi=net.activation.phi(peak.z),
-            pull=net.activation.dphi(peak.z) * net.top * slope[:, :, None],
-            loss=loss,
-            slope=slope,
-            scale=net.scale,
-        )
-
-    @property
-    def coefficients(self) -> Float[Tensor, "R m n"]:
-        return self.pull.mT
-
-    def gradient(self, name: str) -> Tensor:
-        if name == "weight":
-            return torch.bmm(self.coefficients, self.attacked)
-        if name == "bias":
-            return self.pull.sum(1)
-        if name == "top":
-            return self.scale * torch.bmm(self.slope[:, None], self.phi)[:, 0]
-        return self.slope.sum(1)
-
-
-def _score(loss: PerExample, y: Float[Tensor, " rows"]) -> Score:
-    def score(f: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.enable_grad():
-            leaf = f.detach().flatten().requires_grad_()
-            value = loss(leaf, y)
-            (slope,) = torch.autograd.grad(value.sum(), leaf)
-        return value.detach().reshape(f.shape), slope.reshape(f.shape)
-
-    return score
-
-
 def _guide(loss: PerExample, y: Float[Tensor, "R n"]) -> Score:
     """A score that PGD climbs as it climbs the loss: they rise together."""
     if loss not in (logistic, margin):
-        return _score(loss, y.flatten())
+        return score_of(loss, y.flatten())
     loss(torch.zeros_like(y).flatten(), y.flatten())  # refuses labels that are not signs
     down = -y
     return lambda f: (down * f, down)
-
-
-def _trained(model: object) -> list[str]:
-    parameters = model.named_parameters() if isinstance(model, nn.Module) else ()
-    return [name for name, value in parameters if value.requires_grad]
 
 
 def _preactivations(net: Layers, z: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 from .log import Log as Log
 from .loop import Fit as Fit
+from .loop import Moment as Moment
 from .loop import fit as fit
 from .objectives import Adversarial as Adversarial
 from .objectives import Clean as Clean

@@ -1,6 +1,6 @@
 """The only training loop: attack, descend, project, note (DESIGN section 1)."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -28,6 +28,21 @@ from .schedules import Constant, Schedule
 
 Probe = Callable[[nn.Module], Tensor | float]
 """What to measure of the model at a step: a number or an array; of a stack, one a replicate."""
+
+
+@dataclass(frozen=True)
+class Moment:
+    """One step as a watcher sees it, before the weights move; the last has no move after it."""
+
+    scene: Scene
+    values: Tensor
+    """The objective, one a replicate."""
+    grads: Sequence[Tensor]
+    """Its gradient in each trained array, without the penalty's."""
+    last: bool
+
+
+Watch = Callable[[Moment], None]
 
 
 @dataclass(frozen=True)
@@ -73,6 +88,7 @@ def fit(
     projection: Projection | None = None,
     probes: Mapping[str, Probe] | None = None,
     probe_at: int | Collection[int] = 1,
+    watch: Watch | None = None,
     rng: Rng | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 1000,
@@ -83,8 +99,13 @@ def fit(
     One model takes x (n, ...) and y (n,), in mini-batches of `batch` or whole. A Stack of R takes
     x (R, n, ...) and y (R, n), whole. With a `ball` the objective is adversarial by default.
     Probes see the weights before each step in `probe_at` (every k steps, or a set of steps) and
-    after the last. With `checkpoint` a run that was stopped continues with the same bits.
+    after the last; `watch` sees every step with its attacked inputs and gradients (`Moment`). With
+    `checkpoint` a run that was stopped continues with the same bits.
     """
+    if watch is not None and checkpoint is not None:
+        raise AdvlabError(
+            "watch or checkpoint, not both", "both", "a continued run would hide its first steps"
+        )
     run = _Run(
         model=model,
         data=_rows(model, x, y),
@@ -101,6 +122,7 @@ def fit(
         projection=projection,
         probes=dict(probes or {}),
         probe_at=probe_at,
+        watch=watch,
         rng=generator("fit") if rng is None else rng,
     )
     return run.go(Path(checkpoint) if checkpoint else None, checkpoint_every, progress)
@@ -123,6 +145,7 @@ class _Run:
     projection: Projection | None
     probes: dict[str, Probe]
     probe_at: int | Collection[int]
+    watch: Watch | None
     rng: Rng
 
     def __post_init__(self):
@@ -173,6 +196,8 @@ class _Run:
             self.step, lr,
         )  # fmt: skip
         values, grads = self.objective.value_and_grad(scene, self.weights)
+        if self.watch is not None:
+            self.watch(Moment(scene, values, grads, last=self.step == self.steps))
         return values, list(grads)
 
     def _note(self, values: Tensor) -> None:

@@ -2,14 +2,14 @@
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from jaxtyping import Float
 from pydantic import Field
 from torch import Tensor
 
-from ..attacks import Attack
+from ..attacks import Attack, Loss
 from ..config import Config
 from ..losses import ModelLoss, PerExample
 from ..randomness import Rng
@@ -31,11 +31,17 @@ class Scene:
     step: int = 0
     lr: float = 0.0
     """The rate of the update that follows, for objectives that look ahead."""
+    _kept: dict[str, Tensor] = field(default_factory=dict)
 
-    def attacked(self) -> Tensor:
-        """x~ = A(f_W, x, y), found in eval mode and then held fixed."""
-        loss = ModelLoss(self.model, self.y, self.loss)
-        return self.attack(loss, self.x, self.ball, rng=self.rng).x
+    def attacked(self, loss: Loss | None = None) -> Tensor:
+        """x~ = A(f_W, x, y), found in eval mode and then held fixed: once, whoever asks.
+
+        `loss` is the first caller's faster way to what ModelLoss gives.
+        """
+        if "attacked" not in self._kept:
+            loss = loss or ModelLoss(self.model, self.y, self.loss)
+            self._kept["attacked"] = self.attack(loss, self.x, self.ball, rng=self.rng).x
+        return self._kept["attacked"]
 
     def per_replicate(self, values: Float[Tensor, " rows"]) -> Float[Tensor, " replicates"]:
         return values.reshape(self.replicates, -1).mean(1)

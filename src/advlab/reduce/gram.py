@@ -71,7 +71,10 @@ class Layers:
         )
 
     def value(self, z: Float[Tensor, "R n m"]) -> Float[Tensor, "R n"]:
-        f = torch.linalg.vecdot(self.activation.phi(z), self.top)
+        return self.output(self.activation.phi(z))
+
+    def output(self, phi: Float[Tensor, "R n m"]) -> Float[Tensor, "R n"]:
+        f = torch.bmm(phi, self.top.mT)[:, :, 0]
         return torch.where(self.zero, 0, f) + self.shift
 
 

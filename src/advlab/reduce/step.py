@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..losses import PerExample
+from ..losses import PerExample, value_and_slope
 from .gram import Layers, Score
 
 
@@ -66,11 +66,8 @@ class Step:
 
 def score_of(loss: PerExample, y: Float[Tensor, " rows"]) -> Score:
     def score(f: Tensor) -> tuple[Tensor, Tensor]:
-        with torch.enable_grad():
-            leaf = f.detach().flatten().requires_grad_()
-            value = loss(leaf, y)
-            (slope,) = torch.autograd.grad(value.sum(), leaf)
-        return value.detach().reshape(f.shape), slope.reshape(f.shape)
+        value, slope = value_and_slope(loss, f.detach().flatten(), y)
+        return value.reshape(f.shape), slope.reshape(f.shape)
 
     return score
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from .decide import sample
@@ -31,6 +32,14 @@ def changes(table: pl.DataFrame, x: str, value: str, *by: str) -> dict[str, Any]
             name = f"{_named(by, levels)}, {x} from {first} to {second}"
             found[name] = sample(pairs, "change")
     return found
+
+
+def slopes(table: pl.DataFrame, x: str, y: str) -> list[float]:
+    """Of each replicate, in their order, the least-squares slope of log y against log x."""
+    return [
+        float(np.polyfit(np.log(rows[x].to_numpy()), np.log(rows[y].to_numpy()), 1)[0])
+        for _, rows in sorted(table.partition_by("seed", as_dict=True).items())
+    ]
 
 
 def _named(by: Sequence[str], levels: Sequence[object]) -> str:

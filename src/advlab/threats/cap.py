@@ -32,6 +32,8 @@ class Cap(Threat):
             return center.clone()
         w, c = unit_l2(grad.flatten(1)), unit_l2(center.flatten(1))
         inside = ((w - c).norm(dim=1) <= self.radius) & (w != 0).any(1)
+        if bool(inside.all()):
+            return w.reshape(center.shape)
         rim = self._rim(unit_l2(_tangent(w, c)), c)
         best = torch.where(inside[:, None], w, rim)
         still = (w == 0).all(1)

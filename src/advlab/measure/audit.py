@@ -136,10 +136,11 @@ class Report:
         )
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{name} {float(v.mean()):.4g}" for name, v in self.parts.items())
+        parts = " + ".join(f"{name} {float(v.mean()):.4g}" for name, v in self.parts.items())
+        runs = f", mean of {len(self.loss)} networks" if len(self.loss) > 1 else ""
         line = (
             f"mean loss {float(self.loss.mean()):.4g} <= {float(self.bound.mean()):.4g} = {parts} "
-            f"({len(self.terms.loss)} steps, {len(self.loss)} replicates)"
+            f"({len(self.terms.loss)} steps{runs})"
         )
         found = "no violation" if self.ok else f"BUG: {len(self.violations)} violations; first: "
         return f"{line}; {found}{'' if self.ok else self.violations[0]}"
@@ -158,7 +159,8 @@ class Audit:
 
     def __init__(self, comparator: nn.Module, *, projected: bool = False):
         self.comparator, self.projected = comparator, projected
-        self._rows: list[dict[str, Tensor]] = []
+        self._rows: list[dict[str, list[float]]] = []
+        self._dtype = torch.float64
         self._before: dict[str, Tensor] | None = None
 
     def __call__(self, moment: Moment) -> None:
@@ -178,7 +180,10 @@ class Audit:
         if not self._rows:
             raise AdvlabError("a run of at least one step that this audit watched", "none")
         terms = Terms(
-            **{name: torch.stack([r[name] for r in self._rows]) for name in self._rows[0]}
+            **{
+                name: torch.tensor([row[name] for row in self._rows], dtype=self._dtype)
+                for name in self._rows[0]
+            }
         )
         return Report(terms, _violations(terms, self.projected))
 
@@ -226,8 +231,10 @@ class Audit:
         if self._before is None:
             return
         unprojected = self._before.pop("unprojected")
-        self._rows.append({**self._before, "after": distance, "projection": unprojected - distance})
-        self._before = None
+        row = {**self._before, "after": distance, "projection": unprojected - distance}
+        # As plain numbers: small tensors kept among large ones that are freed let the heap grow.
+        self._rows.append({name: value.tolist() for name, value in row.items()})
+        self._before, self._dtype = None, distance.dtype
 
 
 def _violations(terms: Terms, projected: bool) -> list[Violation]:

@@ -158,6 +158,7 @@ class _Run:
         self.stacked = [w.data[None] if alone else w.data for w in self.weights]
         self.start = [w.clone() for w in self.stacked] if self.projection else []
         self.state = self.optimizer.start(self.weights)
+        self.kept = self.data[0].new_empty(self.steps + 1, self.replicates)
         self.log = Log(probes={name: [] for name in self.probes})
         self.batches = Batches(len(self.data[1]), self.batch, self.replicates)
         self.diverged: list[int | None] = [None] * self.replicates
@@ -201,7 +202,10 @@ class _Run:
         return values, list(grads)
 
     def _note(self, values: Tensor) -> None:
-        self.log.loss.append(values)
+        # Into room made beforehand: a small piece kept from each step, among large ones that are
+        # freed, would cut the heap into bits and let it grow from step to step.
+        self.kept[self.step] = values
+        self.log.loss.append(self.kept[self.step])
         finite = torch.isfinite(values)
         if not bool(finite.all()):
             for r in (~finite).nonzero().flatten().tolist():

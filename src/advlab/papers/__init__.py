@@ -13,6 +13,10 @@ EXPERIMENTS: dict[str, str] = {
     "benign/fig4": "advlab.papers.benign.fig4",
     "benign/fig5": "advlab.papers.benign.fig5",
     "benign/fig6": "advlab.papers.benign.fig6",
+    "convergence/a2": "advlab.papers.convergence.a2",
+    "convergence/a1": "advlab.papers.convergence.a1",
+    "convergence/a3": "advlab.papers.convergence.a3",
+    "convergence/a6": "advlab.papers.convergence.a6",
     "generalization/fig1": "advlab.papers.generalization.fig1",
     "generalization/fig3": "advlab.papers.generalization.fig3",
     "generalization/fig4": "advlab.papers.generalization.fig4",
@@ -27,6 +31,9 @@ EXPERIMENTS: dict[str, str] = {
     "generalization/linf": "advlab.papers.generalization.linf",
     "generalization/closed_forms": "advlab.papers.generalization.closed_forms",
     "generalization/surrogate_limit": "advlab.papers.generalization.surrogate_limit",
+    "convergence/a4": "advlab.papers.convergence.a4",
+    "convergence/a4b": "advlab.papers.convergence.a4b",
+    "convergence/a5": "advlab.papers.convergence.a5",
 }
 
 

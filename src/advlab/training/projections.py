@@ -24,8 +24,9 @@ class Projection(Config):
         """Bring weights, each (replicates, ...), back to the set in place: nearest points."""
         moves = [w - w0 for w, w0 in zip(weights, start, strict=True)]
         for w, w0, move, factor in zip(weights, start, moves, self.factors(moves), strict=True):
-            factor = factor.reshape(-1, *[1] * (w.ndim - 1))
-            w.copy_(torch.where(factor < 1, w0 + factor * move, w))
+            # Replicates inside the set keep their bits, and cost nothing.
+            for r in (factor < 1).nonzero().flatten().tolist():
+                torch.add(w0[r], move[r].mul_(factor[r]), out=w[r])
 
 
 class LayerBalls(Projection):

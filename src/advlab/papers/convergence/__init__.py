@@ -1,0 +1,1 @@
+"""Convergence of adversarial training in overparametrized networks (sphere, any attack)."""

@@ -49,7 +49,7 @@ ABOUT = lab.About(
         "convergence/19a": "caps of opposite labels that share a point are refused, others are not",
     },
 )
-TRAINED, DEPTHS = {64: 60, 256: 40, 512: 20}, (1, 2)
+TRAINED, DEPTHS = {64: 60, 256: 40, 512: 10}, (1, 2)
 """Replicates by width: narrow networks vary more, and cost less."""
 RADII = (1.0, 3.0, 10.0, None)
 LINEAR_WIDTHS, LINEAR_DEPTHS = (64, 128, 256, 512, 1024), (1, 2, 3)

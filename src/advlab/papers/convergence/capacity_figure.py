@@ -9,8 +9,8 @@ from ...report.theme import CATEGORIES
 from ...theory import capacity
 
 LABELLINGS = {
-    "Both labels in a cluster: two disjoint balls": ([1, -1, -1, 1], [-1, 1, -1, 1]),
-    "One label in a cluster: one ball is enough": ([1, 1, -1, 1], [-1, -1, 1, 1]),
+    "Two labels: two disjoint balls": ([1, -1, -1, 1], [-1, 1, -1, 1]),
+    "One label: one ball is enough": ([1, 1, -1, 1], [-1, -1, 1, 1]),
 }
 """Of the points of two clusters in the plane, two a panel."""
 EPS, ROW = 0.9, 4.6
@@ -102,7 +102,7 @@ def _ends(table: pl.DataFrame) -> AnyChart:
         "value",
         "split",
         theory=formula,
-        title="Up to which spread eps the construction works",
+        title="Largest eps of the construction",
         x_title="dimension d",
         y_title="largest eps / delta",
         log_x=True,
@@ -119,7 +119,7 @@ def _widths(table: pl.DataFrame) -> AnyChart:
         "d",
         "value",
         "fitted",
-        title="Least width at which training fits them all",
+        title="Least width that training fits",
         x_title="dimension d",
         y_title="width",
     )
@@ -134,7 +134,7 @@ def _counts(table: pl.DataFrame) -> AnyChart:
         "size",
         "value",
         "network for",
-        title="Parameters, and the VC dimension that balls force",
+        title="Parameters that fit n points",
         x_title="n d, for n = d",
         y_title="parameters",
         log_x=True,
@@ -161,7 +161,7 @@ def _brittle(table: pl.DataFrame) -> AnyChart:
         "size",
         "value",
         "fitted",
-        title="What the network of d + 2n parameters fits",
+        title="What d + 2n parameters fit",
         x_title="points and dimension",
         y_title="share fitted",
     )

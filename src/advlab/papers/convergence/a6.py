@@ -92,15 +92,15 @@ def _parts(table: pl.DataFrame, title: str) -> AnyChart:
     names = {
         "mean_loss": "mean loss",
         "bound": "bound",
-        "comparator_part": "of it: comparator",
-        "distance_part": "of it: distance",
-        "gradient_part": "of it: gradients",
-        "linearisation_part": "of it: linearisation",
+        "comparator_part": "comparator",
+        "distance_part": "distance",
+        "gradient_part": "gradients",
+        "linearisation_part": "linearisation",
     }
     long = table.unpivot(list(names), index=["step", "seed"], variable_name="term")
     long = long.with_columns(pl.col("term").replace_strict(names))
     return curves(
-        long.filter(pl.col("step") >= 3),
+        long,
         "step",
         "value",
         "term",
@@ -108,21 +108,19 @@ def _parts(table: pl.DataFrame, title: str) -> AnyChart:
         x_title="iterations",
         y_title="mean over the steps so far",
         log_x=True,
+        log_y=True,
     )
 
 
 def _bounds(table: pl.DataFrame, title: str) -> AnyChart:
-    names = {"best": "measured", "theorem": "bound"}
-    long = table.unpivot(list(names), index=["step", "seed", "width"], variable_name="of")
-    long = long.with_columns(
-        line=pl.format("{}, m = {}", pl.col("of").replace_strict(names), "width")
-    )
+    bound = table.group_by("step", "width").agg(best=pl.col("theorem").mean())
     return curves(
-        long.sort("width", "of"),
+        table.sort("width"),
         "step",
-        "value",
-        "line",
-        title=f"Theorem 5.1, {title}",
+        "best",
+        "width",
+        theory=bound.sort("width", "step"),
+        title=f"Theorem 5.1 (dashed), {title}",
         x_title="iterations T",
         y_title="min over t < T of L_A",
         log_x=True,

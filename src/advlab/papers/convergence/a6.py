@@ -22,7 +22,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Theorems 4.1 and 5.1, constants",
     title="Every run obeys its audit, and the explicit bound",
-    seconds={"smoke": 6, "laptop": 240, "paper": 1200},
+    seconds={"smoke": 6, "laptop": 500, "paper": 2400},
     claims={
         "convergence/3": "Each step obeys the descent inequality of Theorem 5.1",
         "convergence/4": "The smallest loss is below the explicit bound of Theorem 5.1",

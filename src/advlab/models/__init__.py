@@ -9,5 +9,7 @@ from .deep_relu import DeepReLU as DeepReLU
 from .lazy import LazyNet as LazyNet
 from .linear import Linear as Linear
 from .normalised import Normalised as Normalised
+from .patch_cnn import PatchCNN as PatchCNN
+from .relu_program import ReluProgram as ReluProgram
 from .stack import Stack as Stack
 from .two_layer import TwoLayer as TwoLayer

@@ -3,11 +3,13 @@
 Shattering by two disjoint balls, VC calculators, and explicit networks that interpolate.
 """
 
+from ..relu_calculus import Layer as Layer
+from ..relu_calculus import Network as Network
+from ..relu_calculus import square_error as square_error
+from ..relu_calculus import square_network as square_network
 from .balls import Balls as Balls
 from .balls import shatter as shatter
 from .linf import robust_linf as robust_linf
-from .networks import Layer as Layer
-from .networks import Network as Network
 from .robust_l2 import RobustL2 as RobustL2
 from .robust_l2 import robust_l2 as robust_l2
 from .separation import Separation as Separation
@@ -18,8 +20,6 @@ from .shattering import gamma as gamma
 from .shattering import tau_interval as tau_interval
 from .spline import RidgeSpline as RidgeSpline
 from .spline import plain_interpolator as plain_interpolator
-from .squares import square_error as square_error
-from .squares import square_network as square_network
 from .vc import Sandwich as Sandwich
 from .vc import network_parameters as network_parameters
 from .vc import robust_vc_floor as robust_vc_floor

@@ -12,7 +12,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from ...errors import AdvlabError
 from ..linear.inputs import Array, Scalar, stack
-from .inputs import length, signs, whole
+from ..relu_calculus.inputs import length, signs, whole
 from .shattering import cluster_points, require_feasible, tau_interval
 
 

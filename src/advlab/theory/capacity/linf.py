@@ -2,12 +2,9 @@
 
 from typing import Any
 
-import numpy as np
-from scipy import sparse
-
 from ..linear.inputs import Scalar
-from .inputs import length, points_of, signs
-from .networks import Layer, Network, copies
+from ..relu_calculus import Network, affine, linf_indicators, rectified
+from ..relu_calculus.inputs import length, points_of, signs
 from .separation import require_separated
 
 
@@ -20,12 +17,5 @@ def robust_linf(points: Any, labels: Any, delta: Scalar) -> Network:
     """
     found = require_separated(points, labels, delta, "linf")
     rows, radius = points_of(points), length("delta", delta)
-    n, d = rows.shape
-    y, slope = signs(labels, n), 1 / found.slack(radius)
-    # Unit 2 (i d + j) looks above x_ij, the next one below: each sees one coordinate.
-    sides = np.tile([slope, -slope], n * d)
-    columns = np.tile(np.repeat(np.arange(d), 2), n)
-    first = sparse.csr_array((sides, (np.arange(2 * n * d), columns)), shape=(2 * n * d, d))
-    offsets = -sides * np.repeat(rows.ravel(), 2) - slope * radius
-    sums = copies(-np.ones((1, 2 * d)), n)
-    return Network((Layer(first, offsets), Layer(sums, np.ones(n)), Layer(y[None], np.zeros(1))))
+    y = signs(labels, len(rows))
+    return rectified(linf_indicators(rows, radius, found.slack(radius)), affine(y[None]))

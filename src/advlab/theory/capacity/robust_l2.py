@@ -10,17 +10,22 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from ...errors import AdvlabError
 from ..linear.inputs import Array, Scalar
-from .inputs import length, points_of, signs, whole
-from .networks import Layer, Network, copies
+from ..relu_calculus import (
+    Network,
+    across,
+    affine,
+    chain,
+    least_square_depth,
+    rectified,
+    soft_indicator,
+    squared_distance_error,
+    squared_distances,
+)
+from ..relu_calculus.inputs import length, points_of, signs, whole
 from .separation import require_separated
-from .squares import SHIFTS, square_error, square_output, square_step
-
-DEEPEST = 20
-"""Beyond it, what a square network adds is lost in the rounding of float64."""
 
 
 @dataclass(frozen=True)
@@ -57,68 +62,16 @@ def robust_l2(points: Any, labels: Any, delta: Scalar, depth: int | None = None)
     # With one label only, any distance separates: the indicators need not fall at all.
     apart = min(found.distance, 2 * radius + 2 * box * np.sqrt(rows.shape[1]))
     room = apart * (apart - 2 * radius)
-    scale = box**2 * rows.shape[1]
-    k = _least_depth(scale, room) if depth is None else whole("depth", depth, 1)
-    error = scale * square_error(k)
+    d, scale = rows.shape[1], box**2 * rows.shape[1]
+    k = least_square_depth(scale, room) if depth is None else whole("depth", depth, 1)
+    error = squared_distance_error(d, k, box)
     if not error < room:
         raise AdvlabError(
             f"square networks with an error below separation (separation - 2 delta) = {room:.3g}",
             f"error {error:.3g} at depth {k}",
-            f"use depth {_least_depth(scale, room)}",
+            f"use depth {least_square_depth(scale, room)}",
         )
-    inside, outside = radius**2 + error, (apart - radius) ** 2
-    layers = (
-        *_squares(rows.shape[1], k, low, box),
-        *_distances((rows - low) / box, box, k),
-        *_indicators(y, inside, outside),
-    )
-    return RobustL2(Network(layers), k, error, room)
-
-
-def _least_depth(scale: float, room: float) -> int:
-    """The least k with an error of at most half the room."""
-    k = max(1, int(np.ceil(np.log2(scale / (2 * room)) / 2)))
-    if k > DEEPEST:
-        raise AdvlabError(
-            f"a gap between the labels that square networks of depth {DEEPEST} resolve",
-            f"one that needs depth {k}",
-            "use a smaller delta",
-        )
-    return k
-
-
-def _squares(d: int, k: int, low: float, box: float) -> list[Layer]:
-    """k layers: for each coordinate a square network (four units) and t itself (the fifth)."""
-    shifts = np.tile(np.r_[SHIFTS, 0.0, 0.0], d)
-    layers = [Layer(copies(np.full((5, 1), 1 / box), d), shifts - low / box)]
-    for s in range(1, k):
-        step = np.zeros((5, 5))
-        step[:4, :4], step[4, 4] = square_step(s), 1.0
-        # Within itself the square network is dense.
-        wired = np.pad(np.ones((4, 4)), (0, 1))
-        wired[4, 4] = 1.0
-        layers.append(Layer(copies(step, d, wired), shifts))
-    return layers
-
-
-def _distances(t: Array, box: float, k: int) -> list[Layer]:
-    """(sum_j q(t_j), t), then the n squared distances; all are positive, so ReLUs leave them."""
-    n, d = t.shape
-    total = np.tile(np.r_[square_output(k), 0.0], d)[None]
-    carry = copies(np.eye(5)[4:], d, np.eye(5)[4:])
-    gather = sparse.csr_array(sparse.vstack([sparse.csr_array(total), carry]))
-    weight = box**2 * np.hstack([np.ones((n, 1)), -2 * t])
-    return [
-        Layer(gather, np.zeros(1 + d)),
-        Layer(weight, box**2 * (t**2).sum(axis=1)),
-    ]
-
-
-def _indicators(y: Array, inside: float, outside: float) -> list[Layer]:
-    """sum_i y_i I_i, I = 1 - relu(u) + relu(u - 1) with u = (s - inside)/(outside - inside)."""
-    n, slope = len(y), 1 / (outside - inside)
-    start = -slope * inside
-    return [
-        Layer(copies(np.full((2, 1), slope), n), np.tile([start, start - 1], n)),
-        Layer(np.kron(y, [-1.0, 1.0])[None], np.array([y.sum()])),
-    ]
+    inside = soft_indicator(radius**2 + error, (apart - radius) ** 2)
+    votes = chain(across(inside, len(rows)), affine(y[None]))
+    network = rectified(squared_distances(rows, k, low, box), votes)
+    return RobustL2(network, k, error, room)

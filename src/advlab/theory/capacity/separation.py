@@ -9,7 +9,7 @@ from scipy.spatial.distance import cdist
 from ...errors import AdvlabError
 from ..linear.inputs import Array, Scalar
 from ..mixture.inputs import chosen
-from .inputs import length, points_of, signs
+from ..relu_calculus.inputs import length, points_of, signs
 
 METRIC: dict[str, Any] = {"l2": "euclidean", "linf": "chebyshev"}
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ...errors import AdvlabError
 from ..linear.inputs import Array, Scalar
-from .inputs import length, whole
+from ..relu_calculus.inputs import length, whole
 
 
 def cluster_points(n: int, d: int, delta: Scalar, eps: Scalar) -> Array:

@@ -12,7 +12,7 @@ from scipy.linalg import solve_triangular
 
 from ...errors import AdvlabError
 from ..linear.inputs import Array, Scalar, finite, scalar, stack
-from .inputs import points_of
+from ..relu_calculus.inputs import points_of
 from .separation import require_distinct
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 
 from ...errors import AdvlabError
-from .inputs import whole
+from ..relu_calculus.inputs import whole
 
 
 @dataclass(frozen=True)

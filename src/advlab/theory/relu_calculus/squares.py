@@ -1,4 +1,4 @@
-"""Yarotsky's network for the square on [0, 1] (CGRO spec 2.6).
+"""Yarotsky's network for the square on [0, 1] (CGRO, Lemma D.2).
 
 With hat(x) = 2 relu(x) - 4 relu(x - 1/2) + 2 relu(x - 1) and g_s its s-fold composition,
 q_k(x) = x - sum_{s<=k} g_s(x)/4^s is the interpolant of x^2 on a grid of mesh 2^-k, so
@@ -7,12 +7,15 @@ q_k(x) = x - sum_{s<=k} g_s(x)/4^s is the interpolant of x^2 on a grid of mesh 2
 
 import numpy as np
 
+from ...errors import AdvlabError
 from ..linear.inputs import Array
 from .inputs import whole
 from .networks import Layer, Network
 
 HAT = np.array([2.0, -4.0, 2.0])
 SHIFTS = np.array([0.0, -0.5, -1.0])
+DEEPEST = 20
+"""Beyond it, what a square network adds is lost in the rounding of float64."""
 
 
 def square_error(depth: int) -> float:
@@ -36,3 +39,15 @@ def square_step(s: int) -> Array:
 def square_output(s: int) -> Array:
     """q_s in terms of layer s. It is at least x^2, so a ReLU does not change it."""
     return np.r_[-HAT / 4.0**s, 1.0]
+
+
+def least_square_depth(scale: float, room: float, share: float = 0.5) -> int:
+    """The least k at which an error of scale 2^{-2k-2} is at most this share of the room."""
+    k = max(1, int(np.ceil(np.log2(scale / (4 * share * room)) / 2)))
+    if k > DEEPEST:
+        raise AdvlabError(
+            f"a gap between the labels that square networks of depth {DEEPEST} resolve",
+            f"one that needs depth {k}",
+            "use a smaller delta",
+        )
+    return k

@@ -1,0 +1,1 @@
+"""Why clean generalization and robust overfitting both happen in adversarial training: theory."""

@@ -13,6 +13,9 @@ from .mixture import Clusters as Clusters
 from .mixture import Mixture as Mixture
 from .mixture import Quartic as Quartic
 from .mixture import Scaled as Scaled
+from .patches import PATCH_SETTINGS as PATCH_SETTINGS
+from .patches import Patches as Patches
+from .patches import PatchPoints as PatchPoints
 from .regression import AR1 as AR1
 from .regression import LinearModel as LinearModel
 from .regression import Regression as Regression
@@ -31,4 +34,5 @@ DATA: dict[str, type[DataModel]] = {
     "sphere": Sphere,
     "antipodes": Antipodes,
     "shattering": Shattering,
+    "patches": Patches,
 }

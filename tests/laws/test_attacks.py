@@ -3,6 +3,7 @@
 import copy
 import math
 import warnings
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -13,14 +14,17 @@ from torch import nn
 from advlab.attacks import (
     ATTACKS,
     FGM,
+    GTA,
     PGD,
     Anti,
     Attack,
     Exact,
+    FakeSignal,
     Fixed,
     Grid,
     Identity,
     Random,
+    SignalPatch,
     Surrogate,
     Switch,
     Transfer,
@@ -86,6 +90,11 @@ def specimen(attack: type[Attack], d: int | None = None) -> Attack:
     """The attack with its defaults where it has them."""
     if attack is Transfer:
         return Transfer(source=nn.Sequential(nn.Flatten(), network(99, d or 5)))
+    if attack is GTA:
+        return GTA(surrogate=nn.Sequential(nn.Flatten(), network(99, d or 5)))
+    if attack is FakeSignal:
+        # Patches of length one: a row of any shape has as many as it has numbers.
+        return FakeSignal(direction=(1.0,))
     return Grid(points=40, refinements=5) if attack is Grid else attack()
 
 
@@ -307,6 +316,124 @@ def test_transfer_attacks_its_source_and_is_known_by_its_weights():
     assert Transfer(source=network(6)).key() != Transfer(source=source).key()
 
 
+def patch_data(seed: int, n: int = 8, P: int = 4, d: int = 30, alpha: float = 2.5):
+    """The patch data of the CGRO paper, drawn here: inputs, labels, signal patches, w*."""
+    rng = seeded(seed)
+    w = torch.randn(d, generator=rng, dtype=torch.float64)
+    w = w / w.norm()
+    x = torch.randn(n, P, d, generator=rng, dtype=torch.float64)
+    x = x - (x @ w)[..., None] * w
+    y = 2.0 * torch.randint(0, 2, (n,), generator=rng).double() - 1
+    signal = torch.randint(0, P, (n,), generator=rng)
+    x[torch.arange(n), signal] = alpha * y[:, None] * w
+    return x, y, signal, w
+
+
+@pytest.mark.parametrize("power", [1, 2])
+@pytest.mark.parametrize("seed", range(3))
+def test_gta_with_the_oracle_shrinks_the_signal_and_leaves_the_noise(power, seed):
+    alpha, gamma = 2.5, 0.97
+    x, y, signal, w = patch_data(seed, alpha=alpha)
+    ball = Ball(norm="l2", radius=gamma * alpha)
+    attack = GTA(surrogate=SignalPatch(w), gamma=gamma, norm_power=power)
+    loss = ModelLoss(lambda x: (x @ w).sum(1), y, logistic)
+    found = attack(loss, x, ball, rng=seeded(0)).x
+    expected = x.clone()
+    for i, j in enumerate(signal.tolist()):
+        expected[i, j] = alpha * (1 - gamma) * y[i] * w
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    moved = (found - x).flatten(1).norm(dim=1)
+    torch.testing.assert_close(moved, torch.full_like(moved, gamma * alpha), rtol=1e-12, atol=0)
+
+
+def test_gta_lands_on_the_boundary_of_a_linear_surrogate_whatever_its_scale():
+    x, ball, loss = inputs(12), Ball(norm="l2", radius=100.0), losses(12)[False]
+    w = torch.randn(5, generator=seeded(3), dtype=torch.float64)
+    moved = [
+        GTA(surrogate=lambda x, k=scale: k * (x @ w - 0.3))(loss, x, ball, rng=seeded(0)).x
+        for scale in (1.0, 7.0)
+    ]
+    torch.testing.assert_close(*moved)
+    torch.testing.assert_close(moved[0] @ w, torch.full_like(x[:, 0], 0.3))
+    once = [
+        GTA(surrogate=lambda x, k=scale: k * (x @ w - 0.3), norm_power=1)
+        for scale in (1 / float(w.norm()), 2 / float(w.norm()))
+    ]
+    steps = [attack(loss, x, ball, rng=seeded(0)).x - x for attack in once]
+    torch.testing.assert_close(steps[0], moved[0] - x)
+    torch.testing.assert_close(steps[1], 2 * steps[0])
+
+
+def test_gta_takes_the_lead_of_several_outputs_and_its_budget_from_the_threat():
+    x, loss = inputs(14), losses(14)[False]
+    weight = torch.randn(5, 3, generator=seeded(4), dtype=torch.float64)
+    found = GTA(surrogate=lambda x: x @ weight)(
+        loss, x, Ball(norm="l2", radius=50.0), rng=seeded(0)
+    )
+    scores = (found.x @ weight).sort(1, descending=True).values
+    start = (x @ weight).topk(2, dim=1)
+    tied = (found.x @ weight).gather(1, start.indices)
+    torch.testing.assert_close(tied[:, 0], tied[:, 1])
+    assert scores.shape == (6, 3)
+    short = GTA(surrogate=lambda x: x @ weight)(
+        loss, x, Ball(norm="l2", radius=0.01), rng=seeded(0)
+    )
+    torch.testing.assert_close((short.x - x).norm(dim=1), torch.full_like(x[:, 0], 0.01))
+
+
+def test_gta_leaves_its_surrogate_alone_and_is_known_by_it():
+    surrogate = nn.Sequential(nn.Linear(5, 4), nn.Dropout(0.9), nn.Linear(4, 1)).double().train()
+    x, ball, loss = inputs(15), Ball(norm="l2", radius=0.5), losses(15)[False]
+    once, again = (GTA(surrogate=surrogate)(loss, x, ball, rng=seeded(0)).x for _ in range(2))
+    assert torch.equal(once, again)
+    assert all(module.training for module in surrogate.modules())
+    assert all(p.grad is None for p in surrogate.parameters())
+
+    def key(surrogate):
+        return GTA(surrogate=surrogate).key()
+
+    def scaled(k: float):
+        return lambda x: k * x.sum(1)
+
+    @dataclass
+    class Score:
+        w: torch.Tensor
+
+        def __call__(self, x):
+            return x @ self.w
+
+    assert key(network(5)) == key(network(5)) != key(network(6))
+    assert key(scaled(1.0)) == key(scaled(1.0)) != key(scaled(2.0))
+    assert key(lambda x: x.sum(1)) != key(lambda x: x.mean(1))
+    assert key(Score(torch.ones(3))) == key(Score(torch.ones(3))) != key(Score(torch.zeros(3)))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fake_signal_moves_two_patches_by_its_budget(seed):
+    x, y, signal, w = patch_data(seed)
+    ball = Ball(norm="l2", radius=1.7)
+    loss = ModelLoss(lambda x: (x @ w).pow(3).sum(1), y, logistic)
+    plain = FakeSignal(direction=tuple(w.tolist()), a=0.6, b=0.8, noise=2)
+    found = plain(loss, x, ball, rng=seeded(0)).x
+    expected = x.clone()
+    for i, j in enumerate(signal.tolist()):
+        expected[i, j] -= 0.6 * 1.7 * y[i] * w
+        expected[i, (j + 2) % 4] -= 0.8 * 1.7 * y[i] * w
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    told = plain.model_copy(update={"signal": tuple(signal.tolist())})
+    assert torch.equal(told(loss, x, ball, rng=seeded(0)).x, found)
+
+
+def test_the_default_fake_is_the_best_split_of_the_budget():
+    """(1-a)^3 - b^3 on the circle a^2 + b^2 = 1, by a dense search."""
+    angle = torch.linspace(0, math.pi / 2, 100_001, dtype=torch.float64)
+    value = (1 - angle.cos()) ** 3 - angle.sin() ** 3
+    ours = FakeSignal(direction=(1.0,))
+    assert float(angle[value.argmin()].cos()) == pytest.approx(ours.a, abs=0.005)
+    assert float(value.min()) == pytest.approx(-0.554, abs=5e-4)
+    assert (1 - ours.a) ** 3 - ours.b**3 == pytest.approx(float(value.min()), abs=1e-3)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_grid_finds_the_worst_point_of_an_arc_and_of_a_cap(seed):
     """Against a hundred thousand angles on the circle; on the sphere against as many samples."""
@@ -371,6 +498,20 @@ def test_bad_input_is_named():
             lambda x: x.sum(1), inputs(0), Ball(norm="l2", radius=1.0), rng=seeded(0)
         )
     ball = Ball(norm="l2", radius=1.0)
+    flat = GTA(surrogate=lambda x: x[:, 0].clamp(min=0))
+    with pytest.raises(AdvlabError, match="none in 2 of 3 rows: 0, 2"):
+        flat(lambda x: x.sum(1), torch.tensor([[-1.0, 0], [1, 0], [-2, 0]]), ball, rng=seeded(0))
+    with pytest.raises(AdvlabError, match="length one"):
+        FakeSignal(direction=(1.0, 1.0))
+    with pytest.raises(AdvlabError, match=r"a\^2 \+ b\^2 of at most 1"):
+        FakeSignal(direction=(1.0,), a=0.9, b=0.9)
+    for wrong, words in (
+        ({"direction": (0.6, 0.8)}, "patches of length 2"),
+        ({"direction": (1.0,), "noise": 3}, "a patch beside the signal"),
+        ({"direction": (1.0,), "signal": (0,)}, "one signal patch below 3 for each of 2 rows"),
+    ):
+        with pytest.raises(AdvlabError, match=words):
+            FakeSignal(**wrong)(lambda x: x.sum(1), torch.ones(2, 3), ball, rng=seeded(0))
     nan = torch.tensor([[0.0], [float("nan")]])
     with pytest.raises(AdvlabError, match="row 1"):
         FGM()(lambda x: x.sum(1), nan, ball, rng=seeded(0))

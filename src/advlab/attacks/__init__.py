@@ -4,8 +4,11 @@ from .base import Attack as Attack
 from .base import Attacked as Attacked
 from .base import Loss as Loss
 from .exact import Exact as Exact
+from .fake_signal import FakeSignal as FakeSignal
 from .fgm import FGM as FGM
 from .grid import Grid as Grid
+from .gta import GTA as GTA
+from .gta import SignalPatch as SignalPatch
 from .maps import Anti as Anti
 from .maps import Fixed as Fixed
 from .maps import Switch as Switch
@@ -27,4 +30,6 @@ ATTACKS: dict[str, type[Attack]] = {
     "anti": Anti,
     "switch": Switch,
     "transfer": Transfer,
+    "gta": GTA,
+    "fake_signal": FakeSignal,
 }

@@ -1,6 +1,5 @@
 """Transfer: attack another model, and show the result to this one."""
 
-import hashlib
 from typing import ClassVar
 
 from pydantic import ConfigDict, SerializeAsAny, field_serializer
@@ -10,6 +9,7 @@ from ..errors import AdvlabError
 from ..randomness import Rng
 from ..threats import Threat
 from .base import Attack, Scout
+from .digest import digest
 from .pgd import PGD
 
 
@@ -36,8 +36,4 @@ class Transfer(Attack):
 
     @field_serializer("source")
     def _digest(self, source: nn.Module) -> str:
-        found = hashlib.sha256(type(source).__name__.encode())
-        for name, value in sorted(source.state_dict().items()):
-            found.update(name.encode())
-            found.update(value.detach().cpu().contiguous().numpy().tobytes())
-        return found.hexdigest()[:16]
+        return digest(source)

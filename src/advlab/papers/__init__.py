@@ -13,6 +13,10 @@ EXPERIMENTS: dict[str, str] = {
     "benign/fig4": "advlab.papers.benign.fig4",
     "benign/fig5": "advlab.papers.benign.fig5",
     "benign/fig6": "advlab.papers.benign.fig6",
+    "cgro/s1": "advlab.papers.cgro.s1",
+    "cgro/s2": "advlab.papers.cgro.s2",
+    "cgro/s3": "advlab.papers.cgro.s3",
+    "cgro/s4": "advlab.papers.cgro.s4",
     "convergence/a2": "advlab.papers.convergence.a2",
     "convergence/a1": "advlab.papers.convergence.a1",
     "convergence/a3": "advlab.papers.convergence.a3",
@@ -34,6 +38,11 @@ EXPERIMENTS: dict[str, str] = {
     "convergence/a4": "advlab.papers.convergence.a4",
     "convergence/a4b": "advlab.papers.convergence.a4b",
     "convergence/a5": "advlab.papers.convergence.a5",
+    "cgro/s5": "advlab.papers.cgro.s5",
+    "cgro/s6": "advlab.papers.cgro.s6",
+    "cgro/s7": "advlab.papers.cgro.s7",
+    "cgro/s8": "advlab.papers.cgro.s8",
+    "cgro/s9": "advlab.papers.cgro.s9",
 }
 
 

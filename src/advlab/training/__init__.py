@@ -4,6 +4,8 @@ from .log import Log as Log
 from .loop import Fit as Fit
 from .loop import Moment as Moment
 from .loop import fit as fit
+from .objectives import MART as MART
+from .objectives import TRADES as TRADES
 from .objectives import Adversarial as Adversarial
 from .objectives import Clean as Clean
 from .objectives import Mixed as Mixed

@@ -12,9 +12,11 @@ the signal patch only, by a fixed amount, so its examples are never made.
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float
+from scipy.special import expit
 from torch import Tensor
 
 from ..data import Patches, PatchPoints
@@ -149,21 +151,24 @@ class _Moving:
         self.push = self.rate[:, None] * self.shares * self.scales
 
     def advance(self, to: int) -> None:
-        examples = (*self.problem.y.shape, -1)
-        shares, scales = self.shares[..., None], self.scales[..., None]
-        grouped = self.v.view(examples)
+        """Steps in place, in numpy: on so few numbers it takes half of torch's time."""
+        u, v, moved, pull, push = (
+            one.numpy() for one in (self.u, self.v, self.moved, self.pull, self.push)
+        )
+        shares, scales = self.shares.numpy()[..., None], self.scales.numpy()[..., None]
+        grouped = v.reshape(*self.problem.y.shape, -1)
+        squares, pulled = np.empty_like(grouped), np.empty_like(v)
+        Q = squares.reshape(v.shape)
         for _ in range(self.step, to):
-            squares = grouped * grouped
-            own = torch.linalg.vecdot(squares, grouped)
-            squared = self.u * self.u
-            U = torch.linalg.vecdot(squared, self.u)
-            psi = torch.sigmoid(-torch.addcmul(own[:, None], scales, U[:, None, None]))
-            p = (shares * psi).sum(1)
-            self.u.addcmul_(squared, (self.push * psi.sum(2)).sum(1, keepdim=True))
-            squares.mul_(p[..., None])
-            Q = squares.view(self.v.shape)
-            self.moved.add_(Q)
-            self.v.baddbmm_(self.pull, Q)
+            np.multiply(grouped, grouped, out=squares)
+            own = np.einsum("rnk,rnk->rn", squares, grouped)
+            squared = u * u
+            U = (squared * u).sum(1)
+            psi = expit(-(scales * U[:, None, None] + own[:, None]))
+            u += squared * (push * psi.sum(2)).sum(1, keepdims=True)
+            squares *= (shares * psi).sum(1)[..., None]
+            moved += Q
+            v += np.matmul(pull, Q, out=pulled)
         self.step = max(self.step, to)
 
     def state(self) -> PatchState:

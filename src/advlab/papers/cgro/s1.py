@@ -58,7 +58,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem 4.1, experiment S1",
     title="Learn part of the truth, stall, memorise the rest",
-    seconds={"smoke": 3, "laptop": 60, "paper": 600},
+    seconds={"smoke": 3, "laptop": 35, "paper": 600},
     claims={
         "cgro/4a": "Phase I ends before Lemma A.1's time",
         "cgro/4b": "and within a factor 2 of the sharp formula",

@@ -32,7 +32,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Theorem 5.1",
     title="Adversarial training converges whatever the attack",
-    seconds={"smoke": 5, "laptop": 360, "paper": 1800},
+    seconds={"smoke": 5, "laptop": 520, "paper": 1800},
     claims={
         "convergence/1": "In 1500 steps the loss on any attack's own examples falls to 5 %",
         "convergence/1T": "In 3000 steps it does",

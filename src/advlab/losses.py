@@ -131,11 +131,18 @@ class ModelLoss:
     loss: PerExample
 
     def __call__(self, x: Tensor) -> Tensor:
+        return self.loss(self.outputs(x), self.y)
+
+    def outputs(self, x: Tensor) -> Tensor:
         with evaluating(self.model):
-            return self.loss(self.model(x), self.y)
+            return self.model(x)
 
     def rows(self, index: Tensor) -> "ModelLoss":
         return ModelLoss(self.model, self.y[index], self.loss)
+
+    def climbing(self, loss: PerExample) -> "ModelLoss":
+        """The same model and labels under another loss, such as the one an attack prefers."""
+        return ModelLoss(self.model, self.y, loss)
 
     def under(self, model: Callable[[Tensor], Tensor]) -> "ModelLoss":
         """The same examples and loss under another model."""

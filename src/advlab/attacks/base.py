@@ -87,14 +87,14 @@ class Scout:
         with torch.no_grad():
             value = self._checked(self.loss(point))
         self.forwards += 1
-        self._note(point, value)
+        self.note(point, value)
         return value
 
     def gradient(self, point: Tensor) -> Tensor:
         """The gradient of each row's loss in its input; the point itself is noted on the way."""
         value, grad = value_and_gradient(self.loss, point.detach())
         self.forwards, self.backwards = self.forwards + 1, self.backwards + 1
-        self._note(point.detach(), self._checked(value))
+        self.note(point.detach(), self._checked(value))
         return grad
 
     def settle(self, point: Tensor) -> None:
@@ -120,7 +120,8 @@ class Scout:
         inner._clean_gradient, inner._worst = self._clean_gradient, self._worst
         return inner
 
-    def _note(self, point: Tensor, value: Tensor) -> None:
+    def note(self, point: Tensor, value: Tensor) -> None:
+        """Remember points of the set whose losses are known already."""
         if self._worst is None:
             self._worst = Attacked(point, value)
             return

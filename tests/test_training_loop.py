@@ -1,5 +1,7 @@
 """The one loop: against a plain PyTorch loop, through divergence, and across interruptions."""
 
+import copy
+
 import pytest
 import torch
 from torch import nn
@@ -243,3 +245,35 @@ def test_a_model_without_weights_and_a_stack_with_wrong_data_are_refused():
         fit(model, x, y, steps=1, lr=0.1)
     with pytest.raises(AdvlabError, match="R = 2"):
         fit(Stack([net(), net()]), x, y, steps=1, lr=0.1)
+
+
+def test_a_stack_trains_in_mini_batches_as_its_members_do():
+    """Each replicate shuffles its own rows: its run is the run it has alone."""
+    members = [small_network(seed) for seed in range(3)]
+    x = torch.randn(3, 20, 5, generator=torch.Generator().manual_seed(7))
+    y = torch.where(x.sum(2) > 0, 1.0, -1.0)
+    settings = {"steps": 13, "lr": 0.1, "loss": "logistic", "batch": 6}
+    alone = [
+        fit(copy.deepcopy(member), x[r], y[r], rng=[seeded(r)], **settings)
+        for r, member in enumerate(members)
+    ]
+    together = fit(Stack(members), x, y, rng=[seeded(r) for r in range(3)], **settings)
+    one_by_one = torch.cat([run.log.losses() for run in alone], dim=1)
+    torch.testing.assert_close(together.log.losses(), one_by_one, rtol=1e-5, atol=1e-6)
+
+
+def small_network(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(5, 4), nn.Tanh(), nn.Linear(4, 1), nn.Flatten(0))
+
+
+def test_the_radius_warms_up_linearly_and_prepare_sees_every_step():
+    x, y = data()
+    radii, steps = [], []
+    fit(
+        net(), x, y, steps=6, lr=0.1, ball=Ball(norm="l2", radius=0.8), warmup=4,
+        attack=FGM(), watch=lambda moment: radii.append(moment.scene.ball.radius),
+        prepare=lambda model, step: steps.append(step),
+    )  # fmt: skip
+    assert radii == pytest.approx([0.2, 0.4, 0.6, 0.8, 0.8, 0.8, 0.8])
+    assert steps == list(range(7))

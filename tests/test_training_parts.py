@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from advlab.models import Linear
-from advlab.training import L1, L2, L2L3, LayerBalls, WholeBall, fit
+from advlab.training import L1, L2, L2L3, LayerBalls, NeuronCap, WholeBall, fit
 
 
 def draws(*shape: int) -> torch.Tensor:
@@ -68,3 +68,13 @@ def test_replicates_are_projected_one_by_one():
     WholeBall(radius=1.0).apply(weights, start)
     expected = torch.tensor([[0.6, 0.8, 0.0], [0.1, 0.0, 0.0]])
     torch.testing.assert_close(weights[0], expected)
+
+
+def test_no_neuron_is_longer_than_its_cap_and_short_ones_keep_their_bits():
+    w = torch.randn(2, 6, 5, generator=torch.Generator().manual_seed(3))
+    w[:, :3] *= 0.1
+    capped = w.clone()
+    NeuronCap(radius=1.2).apply([capped], [torch.zeros_like(w)])
+    length = w.norm(dim=2, keepdim=True)
+    torch.testing.assert_close(capped, torch.where(length > 1.2, 1.2 * w / length, w))
+    assert torch.equal(capped[:, :3], w[:, :3])

@@ -23,6 +23,10 @@ from .regression import Sparse as Sparse
 from .regression import symmetrise as symmetrise
 from .shattering import ClusterPoints as ClusterPoints
 from .shattering import Shattering as Shattering
+from .sparse_coding import Concept as Concept
+from .sparse_coding import SparseCoding as SparseCoding
+from .sparse_coding import SparsePoints as SparsePoints
+from .sparse_coding import require_orthonormal as require_orthonormal
 from .sphere import Antipodes as Antipodes
 from .sphere import Sphere as Sphere
 from .sphere import SpherePoints as SpherePoints
@@ -35,4 +39,5 @@ DATA: dict[str, type[DataModel]] = {
     "antipodes": Antipodes,
     "shattering": Shattering,
     "patches": Patches,
+    "sparse_coding": SparseCoding,
 }

@@ -19,6 +19,7 @@ from .penalties import L2 as L2
 from .penalties import L2L3 as L2L3
 from .penalties import Penalty as Penalty
 from .projections import LayerBalls as LayerBalls
+from .projections import NeuronCap as NeuronCap
 from .projections import Projection as Projection
 from .projections import WholeBall as WholeBall
 from .schedules import Constant as Constant

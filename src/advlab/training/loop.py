@@ -43,6 +43,9 @@ class Moment:
 
 
 Watch = Callable[[Moment], None]
+Prepare = Callable[[nn.Module, int], None]
+"""Sets what a network has schedules for (a bias, a noise) before step t. A function of model and
+step alone, so that a run that continues agrees with one that never stopped."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class Settings(Config):
     projection: dict | None
     attack: dict
     ball: dict | None
+    warmup: int
     rows: list[int]
 
 
@@ -89,6 +93,8 @@ def fit(
     probes: Mapping[str, Probe] | None = None,
     probe_at: int | Collection[int] = 1,
     watch: Watch | None = None,
+    prepare: Prepare | None = None,
+    warmup: int = 0,
     rng: Rng | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: int = 1000,
@@ -96,8 +102,9 @@ def fit(
 ) -> Fit:
     """Train in place: W <- Proj(W - lr * grad[objective(W; x, x~, y) + penalty(W)]).
 
-    One model takes x (n, ...) and y (n,), in mini-batches of `batch` or whole. A Stack of R takes
-    x (R, n, ...) and y (R, n), whole. With a `ball` the objective is adversarial by default.
+    One model takes x (n, ...) and y (n,), a Stack of R takes x (R, n, ...) and y (R, n): whole, or
+    in mini-batches of `batch` rows each. With a `ball` the objective is adversarial by default, and
+    the radius grows linearly over the first `warmup` steps.
     Probes see the weights before each step in `probe_at` (every k steps, or a set of steps) and
     after the last; `watch` sees every step with its attacked inputs and gradients (`Moment`). With
     `checkpoint` a run that was stopped continues with the same bits.
@@ -123,6 +130,8 @@ def fit(
         probes=dict(probes or {}),
         probe_at=probe_at,
         watch=watch,
+        prepare=prepare,
+        warmup=warmup,
         rng=generator("fit") if rng is None else rng,
     )
     return run.go(Path(checkpoint) if checkpoint else None, checkpoint_every, progress)
@@ -146,11 +155,15 @@ class _Run:
     probes: dict[str, Probe]
     probe_at: int | Collection[int]
     watch: Watch | None
+    prepare: Prepare | None
+    warmup: int
     rng: Rng
 
     def __post_init__(self):
-        if self.steps < 0:
-            raise AdvlabError("steps must be 0 or more", self.steps)
+        if self.steps < 0 or self.warmup < 0:
+            raise AdvlabError(
+                "steps and warmup must be 0 or more", f"{self.steps} and {self.warmup}"
+            )
         self.names, self.weights = map(list, zip(*self._trained(), strict=True))
         self.penalised = [not name.endswith("bias") for name in self.names]
         # A view with a replicate axis in front, so that penalties and projections see one shape.
@@ -190,16 +203,23 @@ class _Run:
         return Fit(self.model, self.log, status, self.step, self.diverged)
 
     def _evaluate(self) -> tuple[Tensor, list[Tensor]]:
+        if self.prepare is not None:
+            self.prepare(self.model, self.step)
         x, y = self.batches.next(*self.data, rng=self.rng)
         lr = self.schedule.at(self.step, self.steps)
         scene = Scene(
-            self.model, x, y, self.loss, self.attack, self.ball, self.rng, self.replicates,
-            self.step, lr,
+            self.model, x, y, self.loss, self.attack, self._ball(), self.rng,
+            self.replicates, self.step, lr,
         )  # fmt: skip
         values, grads = self.objective.value_and_grad(scene, self.weights)
         if self.watch is not None:
             self.watch(Moment(scene, values, grads, last=self.step == self.steps))
         return values, list(grads)
+
+    def _ball(self) -> Threat:
+        if self.step >= self.warmup:
+            return self.ball
+        return self.ball.with_radius(self.ball.radius * (self.step + 1) / self.warmup)
 
     def _note(self, values: Tensor) -> None:
         # Into room made beforehand: a small piece kept from each step, among large ones that are
@@ -250,6 +270,7 @@ class _Run:
             projection=plain(self.projection),
             attack=plain(self.attack) or {},
             ball=plain(self.ball),
+            warmup=self.warmup,
             rows=list(self.data[0].shape),
         )
 

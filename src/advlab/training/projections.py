@@ -47,5 +47,19 @@ class WholeBall(Projection):
         return [_shrink(total, self.radius)] * len(moves)
 
 
+class NeuronCap(Projection):
+    """No neuron (row of a weight matrix) longer than the radius, wherever it started.
+
+    The finite presets of the purification paper have it in place of the cubic regulariser.
+    """
+
+    def factors(self, moves: Sequence[Tensor]) -> Sequence[Tensor]:
+        return [_shrink(move.norm(dim=-1, keepdim=True), self.radius) for move in moves]
+
+    def apply(self, weights: Sequence[Tensor], start: Sequence[Tensor]) -> None:
+        for w, factor in zip(weights, self.factors(weights), strict=True):
+            w.mul_(factor)
+
+
 def _shrink(length: Tensor, limit: float) -> Tensor:
     return (limit / length.clamp(min=torch.finfo(length.dtype).tiny)).clamp(max=1.0)

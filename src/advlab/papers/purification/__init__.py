@@ -1,0 +1,1 @@
+"""Feature purification: how adversarial training performs robust deep learning (Allen-Zhu, Li)."""

@@ -102,3 +102,10 @@ def test_impossible_networks_are_refused(bias, sigma):
         SymmetricReLU(torch.ones(2, 3), bias, sigma)
     with pytest.raises(AdvlabError, match="width"):
         SymmetricReLU.draw(3, 0, 0.1, 0.1, generator("n"))
+
+
+def test_a_schedule_with_noise_needs_a_network_with_noise():
+    with pytest.raises(AdvlabError, match="noise in the network"):
+        BiasGrowth(start=0.1, slope=0.0, end=0.1, noise=0.1)(network(), 0)
+    with pytest.raises(AdvlabError, match="noise in the network"):
+        BiasGrowth(start=0.1, slope=0.0, end=0.1)(Stack([network(0.1)]), 0)

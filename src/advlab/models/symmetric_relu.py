@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ..config import Config
 from ..errors import AdvlabError
+from .stack import Stack
 
 
 class SymmetricReLU(nn.Module):
@@ -128,5 +129,12 @@ class BiasGrowth(Config):
         return min(self.end, self.start + self.slope * step)
 
     def __call__(self, model: nn.Module, step: int) -> None:
+        net = model.skeleton if isinstance(model, Stack) else model
+        if getattr(net, "smooth", None) != (self.noise > 0):
+            raise AdvlabError(
+                "noise in the network and in its schedule, or in neither",
+                f"a schedule with noise {self.noise:g} for a network without the like",
+                "make the network with sigma = noise * bias",
+            )
         model.get_buffer("bias").fill_(self.at(step))
         model.get_buffer("sigma").fill_(self.noise * self.at(step))

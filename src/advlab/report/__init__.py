@@ -6,6 +6,7 @@ from .decide import decreasing as decreasing
 from .decide import every as every
 from .decide import increasing as increasing
 from .decide import sample as sample
+from .decide import trend as trend
 from .decide import undecide as undecide
 from .decide import within as within
 from .result import Failure as Failure

@@ -109,6 +109,12 @@ def increasing(
     return above(id, claim, changes, -slack, what=f"change of {what or y} from one {x} to the next")
 
 
+def trend(id: str, claim: str, slopes: Samples, *, what: str) -> Verdict:
+    """An asymptotic claim: its exponent is reported, and no finite size decides it."""
+    found = _decide(id, claim, slopes, _Region("is reported"), what, "mean")
+    return undecide(found, "a trend: what happens in the limit is not decided at finite sizes")
+
+
 def undecide(verdict: Verdict, note: str) -> Verdict:
     """The same measurement, which now decides nothing, and why."""
     notes = [part for part in (verdict.note, note) if part]

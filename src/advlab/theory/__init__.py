@@ -6,3 +6,4 @@ from . import linear as linear
 from . import mixture as mixture
 from . import ntk as ntk
 from . import relu_calculus as relu_calculus
+from . import sparse as sparse

@@ -4,9 +4,9 @@ The asymptotic schedules of the paper (theory.sparse) do nothing useful at d = 2
 here are named as what they are, with every deviation listed in docs/purification.md.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import log, sqrt
 from typing import Literal
 
 import torch
@@ -100,6 +100,34 @@ PRESETS: dict[str, Preset] = {
 """The settings of the digest, section 5.1: tuned there on one seed."""
 
 
+def scaled(d: int) -> Preset:
+    """The preset `random` at another d, with the powers of d that the theorems allow.
+
+    k grows as d^0.4, inside the l2 window; tau as 1/sqrt(k); lambda as 1/d; the first bias as
+    sqrt(log d); steps as T_c ~ d and T_g ~ k^2. Width is 5 d and the cap stays.
+    """
+    base = PRESETS["random"]
+    k = round(_K * (d / _D) ** 0.4)
+    start = base.bias.start * sqrt(log(d) / log(_D))
+    clean, adversarial = base.clean, base.adversarial
+    return base.model_copy(
+        update={
+            "data": base.data.model_copy(update={"d": d, "k": k}),
+            "width": 5 * d,
+            "tau": base.tau * sqrt(_K / k),
+            "bias": _grown(k, start, 0.15, clean.lr, d),
+            "clean": Phase(
+                lr=clean.lr, penalty=clean.penalty * _D / d, steps=round(clean.steps * d / _D)
+            ),
+            "adversarial": Phase(
+                lr=adversarial.lr,
+                penalty=adversarial.penalty * _D / d,
+                steps=round(adversarial.steps * (k / _K) ** 2),
+            ),
+        }
+    )
+
+
 @dataclass(frozen=True)
 class World:
     """R draws of concept, training pool, test points and initial network, in one precision."""
@@ -156,7 +184,7 @@ class World:
         self,
         nets: Stack,
         probes: dict[str, Probe] | None = None,
-        probe_at: int = 50,
+        probe_at: int | Collection[int] = 50,
         watch: Watch | None = None,
     ) -> Fit:
         """Algorithm 1: the bias grows as the preset says."""
@@ -168,7 +196,7 @@ class World:
         nets: Stack,
         attack: Attack = WALK,
         probes: dict[str, Probe] | None = None,
-        probe_at: int = 50,
+        probe_at: int | Collection[int] = 50,
         watch: Watch | None = None,
     ) -> Fit:
         """Algorithm 2: the bias stays at its end; from whatever network is given."""
@@ -186,7 +214,7 @@ class World:
         ball: Ball | None,
         attack: Attack | None,
         probes: dict[str, Probe] | None,
-        probe_at: int,
+        probe_at: int | Collection[int],
         watch: Watch | None,
     ) -> Fit:
         preset, name = self.preset, "clean" if ball is None else "adversarial"

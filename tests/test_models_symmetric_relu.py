@@ -104,6 +104,11 @@ def test_impossible_networks_are_refused(bias, sigma):
         SymmetricReLU.draw(3, 0, 0.1, 0.1, generator("n"))
 
 
+def test_the_share_of_noise_may_change_once():
+    growth = BiasGrowth(start=0.2, slope=0.0, end=0.2, noise=0.5, later=(3, 0.1))
+    assert [growth.noise_at(step) for step in (3, 4)] == pytest.approx([0.1, 0.02])
+
+
 def test_a_schedule_with_noise_needs_a_network_with_noise():
     with pytest.raises(AdvlabError, match="noise in the network"):
         BiasGrowth(start=0.1, slope=0.0, end=0.1, noise=0.1)(network(), 0)

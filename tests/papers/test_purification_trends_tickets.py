@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from advlab.papers.purification import tickets, trends
-from advlab.papers.purification.presets import PRESETS, scaled
-from advlab.theory.sparse import regime
+from advlab.papers.purification.presets import PRESETS, World, asymptotic, scaled
+from advlab.theory.sparse import bias, noise_scale, regime
 
 
 def outcomes(found) -> dict[str, str]:
@@ -57,6 +57,32 @@ def test_scaled_presets_follow_the_powers_of_the_theorems():
 def test_theory_is_silent_at_the_sizes_of_the_presets():
     """k = 30 at d = 256 is outside the window: the result must say so, not pass for a theorem."""
     assert regime(256, 30).says(0.22, "l2").silent
+
+
+def test_the_asymptotic_schedules_are_those_of_the_theory():
+    preset, facts = asymptotic(64, 6), regime(64, 6, c0=0.1)
+    for step in (0, 50, 10**6):
+        expected = bias(step, 64, 6, eta=1.0, start=preset.bias.start, C=0.05)
+        assert preset.bias.at(step) == pytest.approx(float(expected))
+        noise = noise_scale(step, expected, 64, T_a=facts.times["T_a"])
+        assert preset.bias.noise_at(step) == pytest.approx(float(noise))
+    assert preset.clean.penalty == facts.lam.value
+    assert asymptotic(12, 3).clean.penalty == 0
+    assert regime(12, 3).lam.clamped
+
+
+def test_asymptotic_schedules_train():
+    """They run, noise and all; what they learn is another matter (docs/purification.md)."""
+    full = asymptotic(32, 4)
+    few = {name: getattr(full, name).model_copy(update={"steps": 4}) for name in PHASES}
+    data = full.data.model_copy(update={"n": 400})
+    world = World.draw(full.model_copy(update=few | {"data": data}), range(2), "test", tests=5)
+    nets = world.networks()
+    assert world.train_clean(nets).status == "finished"
+    assert world.train_adversarial(nets).status == "finished"
+
+
+PHASES = ("clean", "adversarial")
 
 
 def smoke(module) -> pl.DataFrame:

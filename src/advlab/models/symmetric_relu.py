@@ -4,7 +4,7 @@ from math import sqrt
 
 import torch
 from jaxtyping import Float
-from pydantic import NonNegativeFloat
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat
 from torch import Tensor, nn
 
 from ..config import Config
@@ -124,9 +124,15 @@ class BiasGrowth(Config):
     end: NonNegativeFloat
     noise: NonNegativeFloat = 0.0
     """The standard deviation of rho as a share of the bias."""
+    later: tuple[NonNegativeInt, PositiveFloat] | None = None
+    """(step, noise): another share after this step, as the asymptotic schedule has it."""
 
     def at(self, step: int) -> float:
         return min(self.end, self.start + self.slope * step)
+
+    def noise_at(self, step: int) -> float:
+        share = self.noise if self.later is None or step <= self.later[0] else self.later[1]
+        return share * self.at(step)
 
     def __call__(self, model: nn.Module, step: int) -> None:
         net = model.skeleton if isinstance(model, Stack) else model
@@ -137,4 +143,4 @@ class BiasGrowth(Config):
                 "make the network with sigma = noise * bias",
             )
         model.get_buffer("bias").fill_(self.at(step))
-        model.get_buffer("sigma").fill_(self.noise * self.at(step))
+        model.get_buffer("sigma").fill_(self.noise_at(step))

@@ -6,7 +6,7 @@ here are named as what they are, with every deviation listed in docs/purificatio
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from math import log, sqrt
+from math import ceil, log, sqrt
 from typing import Literal
 
 import torch
@@ -19,6 +19,7 @@ from ...data import Concept, SparseCoding
 from ...models import BiasGrowth, Stack, SymmetricReLU
 from ...randomness import generators
 from ...reduce import SymmetricAdversarial
+from ...theory import sparse
 from ...threats import Ball
 from ...threats.base import Norm
 from ...training import L2L3, Fit, NeuronCap, fit
@@ -125,6 +126,38 @@ def scaled(d: int) -> Preset:
                 steps=round(adversarial.steps * (k / _K) ** 2),
             ),
         }
+    )
+
+
+def asymptotic(d: int, k: int, c0: float = 0.1, eta: float = 1.0, C: float = 0.05) -> Preset:
+    """The paper's own schedules at a finite size, all open constants but C equal to 1.
+
+    Nothing is said about them at sizes that can be run, and nothing good happens there (digest,
+    section 5.3): the finite presets are what works. lambda is 0 below d = 16, where its formula is
+    negative, and there is no noise then either.
+    """
+    facts = sparse.regime(d, k, c0=c0, eta=eta)
+    sigma0, times = 1 / d, facts.times
+    start = sparse.bias_start(d, sigma0)
+    noise, later = (
+        float(sparse.noise_scale(t, 1.0, d, T_a=times["T_a"])) for t in (0.0, 2 * times["T_a"] + 1)
+    )
+    growth = BiasGrowth(
+        start=min(start, sparse.bias_end(k)),
+        slope=eta * C / d,
+        end=sparse.bias_end(k),
+        noise=noise,
+        later=(int(times["T_a"]), later) if later > 0 else None,
+    )
+    return Preset(
+        data=SparseCoding(n=30_000, d=d, k=k),
+        width=round(d ** (1 + c0)),
+        tau=facts.radius("robust", "l2"),
+        sigma0=sigma0,
+        bias=growth,
+        cap=None,
+        clean=Phase(lr=eta, penalty=facts.lam.value, steps=ceil(times["T_c"])),
+        adversarial=Phase(lr=eta, penalty=facts.lam.value, steps=ceil(times["T_g"])),
     )
 
 

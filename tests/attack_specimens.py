@@ -4,15 +4,34 @@ import torch
 from torch import nn
 
 from advlab.attacks import (
+    APGD,
+    EAD,
+    FAB,
     GTA,
+    SPSA,
     Attack,
+    AutoAttack,
+    CarliniWagner,
     Exact,
     FakeSignal,
     Grid,
+    Square,
     Transfer,
 )
 from advlab.losses import ModelLoss, cross_entropy, squared
 from advlab.threats import Cap
+
+FEWER: dict[type[Attack], Attack] = {
+    APGD: APGD(steps=12),
+    AutoAttack: AutoAttack(steps=4, queries=8),
+    FAB: FAB(steps=10),
+    CarliniWagner: CarliniWagner(steps=10, rounds=2),
+    EAD: EAD(steps=10, rounds=2),
+    # Groups of coordinates: squares are about the shape of an image.
+    Square: Square(queries=40, squares=False),
+    SPSA: SPSA(steps=4, samples=4),
+}
+"""Attacks whose defaults take many steps."""
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -57,4 +76,6 @@ def specimen(attack: type[Attack], d: int | None = None) -> Attack:
     if attack is FakeSignal:
         # Patches of length one: a row of any shape has as many as it has numbers.
         return FakeSignal(direction=(1.0,))
+    if attack in FEWER:
+        return FEWER[attack]
     return Grid(points=40, refinements=5) if attack is Grid else attack()

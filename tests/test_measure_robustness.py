@@ -8,8 +8,8 @@ from torch import nn
 
 import advlab
 from advlab.attacks import FGM, PGD, Identity
+from advlab.attacks.certify import certify
 from advlab.errors import AdvlabError
-from advlab.measure.robustness import linear_worst_margin
 from advlab.models import Linear
 from advlab.threats import Ball
 
@@ -48,7 +48,7 @@ def test_the_exact_margin_is_the_largest_over_corners():
     own = scores.gather(2, y[:, None, None].expand(-1, 16, 1))[..., 0]
     others = scores.masked_fill(nn.functional.one_hot(y, 3).bool()[:, None], -torch.inf).amax(2)
     brute = (others - own).amax(1)
-    exact = linear_worst_margin(model, x, y, Ball(norm="linf", radius=radius, box=(0, 1)))
+    exact = certify(model, x, y, Ball(norm="linf", radius=radius, box=(0, 1))).bound
     torch.testing.assert_close(exact, brute.detach())
 
 
@@ -61,18 +61,36 @@ def test_one_output_with_signs():
     assert result.robust_error == result.certified_error == pytest.approx(2 / 3)
 
 
-def test_no_attack_shows_the_clean_error_and_a_network_has_no_certificate_here():
+def test_no_attack_shows_the_clean_error_and_certificates_may_be_left_out():
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)).double()
     x, y = data()
     ball = Ball(norm="linf", radius=0.3)
-    idle = advlab.evaluate(model, x, y, ball, Identity())
-    busy = advlab.evaluate(model, x, y, ball, PGD(steps=10), batch=64)
+    idle = advlab.evaluate(model, x, y, ball, Identity(), certificates=())
+    busy = advlab.evaluate(model, x, y, ball, PGD(steps=10), batch=64, certificates=())
     assert idle.robust_error == idle.clean_error
     assert busy.robust_error > busy.clean_error
     assert busy.certified_error is None
     assert "at least" in str(busy)
     assert "no certificate" in str(busy)
+
+
+@pytest.mark.parametrize("norm", ["l2", "linf"])
+def test_a_network_lies_between_attack_and_certificate(norm):
+    """The exact error of a network with two inputs, by a fine grid over the ball."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(2, 6), nn.ReLU(), nn.Linear(6, 3)).double()
+    x, y = data(n=60, d=2)
+    ball = Ball(norm=norm, radius=0.1)
+    result = advlab.evaluate(model, x, y, ball, "fast", checks=False)
+    line = torch.linspace(-0.1, 0.1, 81, dtype=torch.float64)
+    moves = torch.cartesian_prod(line, line)
+    moves = moves[ball.norm_of(moves) <= 0.1]
+    answers = model((x[:, None] + moves).flatten(0, 1)).argmax(1).unflatten(0, (60, len(moves)))
+    exact = float((answers != y[:, None]).any(1).double().mean())
+    assert result.certified_error is not None
+    assert exact <= result.certified_error + 1e-9
+    assert exact <= result.robust_error + 1e-9 <= exact + 1 / 60 + 1e-8  # the grid misses a border
 
 
 class Noisy(nn.Module):

@@ -71,11 +71,49 @@ def margin(outputs: Outputs, y: Targets) -> Values:
     return outputs.masked_fill(_one_hot(outputs, y), float("-inf")).amax(1) - own
 
 
+def dlr(outputs: Outputs, y: Targets) -> Values:
+    """Difference of logits ratio (Croce & Hein 2020): margin / (z_1 - z_3), scores sorted down.
+
+    As published for three classes or more. No ratio of two scores, or of one real output with
+    labels -1, +1, knows more than its sign once scale and shift are taken away, and a sign has no
+    gradient: there this is the margin itself. Attacks that normalise their gradients or only
+    compare values do not see the scale anyway.
+    """
+    lead = margin(outputs, y)
+    if outputs.ndim == 1 or outputs.shape[1] < 3:
+        return lead
+    top = outputs.topk(3, dim=1).values
+    return lead / _spread(top[:, 0] - top[:, 2])
+
+
+def targeted_dlr(outputs: Outputs, y: Targets, target: Targets) -> Values:
+    """(z_t - z_y) / (z_1 - (z_3 + z_4) / 2), scores sorted down: high where t has overtaken y.
+
+    As published for four classes or more. Of three scores every ratio that knows neither scale nor
+    shift is an angle: to climb it turns t past the third class before it turns it past y, and with
+    z_1 - z_3 below it stands still while t is last. So for two and three classes this is the
+    difference itself, z_t - z_y.
+    """
+    check_labels(outputs, y)
+    check_labels(outputs, target)
+    lead = (outputs.gather(1, target[:, None]) - outputs.gather(1, y[:, None]))[:, 0]
+    if outputs.shape[1] < 4:
+        return lead
+    top = outputs.topk(4, dim=1).values
+    return lead / _spread(top[:, 0] - top[:, 2:].mean(1))
+
+
+def _spread(width: Values) -> Values:
+    """The width, or 1 where scores tie: the ratio is then the difference, never NaN."""
+    return torch.where(width > torch.finfo(width.dtype).tiny ** 0.5, width, 1.0)
+
+
 LOSSES: dict[str, PerExample] = {
     "squared": squared,
     "logistic": logistic,
     "cross_entropy": cross_entropy,
     "margin": margin,
+    "dlr": dlr,
     "pseudo_huber": pseudo_huber,
     "huber": huber,
     "log_cosh": log_cosh,
@@ -96,9 +134,15 @@ def _squared_slope(f: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     return u**2, 2 * u
 
 
+def _logistic_slope(f: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    lead = _signs(y) * f
+    return F.softplus(-lead), -y * torch.sigmoid(-lead)
+
+
 _SLOPES: dict[PerExample, Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]] = {
     pseudo_huber: _pseudo_huber_slope,
     squared: _squared_slope,
+    logistic: _logistic_slope,
 }
 
 

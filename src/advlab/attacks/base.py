@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from ..config import Config
 from ..errors import AdvlabError
+from ..losses import ModelLoss
 from ..randomness import Rng
 from ..threats import Threat
 from ..threats.base import per_example
@@ -69,13 +70,14 @@ class Attack(Config):
 
 
 class Scout:
-    """Evaluates points for an attack, row by row remembers the worst, and counts the work."""
+    """Evaluates points for an attack, remembers the worst of each row, and counts rows it saw."""
 
     def __init__(self, loss: Loss, x: Tensor):
         self.loss, self.x = loss, x
         self.forwards = self.backwards = 0
         self._clean_gradient: Tensor | None = None
         self._worst: Attacked | None = None
+        self._clean_noted = False
 
     @property
     def worst(self) -> Attacked:
@@ -85,26 +87,27 @@ class Scout:
     def value(self, point: Tensor) -> Tensor:
         """The loss at a point of the threat set, noted."""
         with torch.no_grad():
-            value = self._checked(self.loss(point))
-        self.forwards += 1
+            value = self.checked(self.loss(point))
+        self.forwards += len(point)
         self.note(point, value)
         return value
 
     def gradient(self, point: Tensor) -> Tensor:
         """The gradient of each row's loss in its input; the point itself is noted on the way."""
         value, grad = value_and_gradient(self.loss, point.detach())
-        self.forwards, self.backwards = self.forwards + 1, self.backwards + 1
-        self.note(point.detach(), self._checked(value))
+        self.forwards, self.backwards = self.forwards + len(point), self.backwards + len(point)
+        self.note(point, self.checked(value))
         return grad
 
     def settle(self, point: Tensor) -> None:
         """Answer with this point of the set whatever it costs: for maps that do not ascend."""
         self._worst = None
         self.value(point)
+        self._clean_noted = True  # and is not asked for
 
     def start(self) -> None:
         """Note the clean inputs, unless they are known already: no attack ends below them."""
-        if self._worst is None:
+        if not self._clean_noted:
             self.value(self.x)
 
     @property
@@ -118,20 +121,45 @@ class Scout:
         """A scout for an attack inside an attack: it shares what is known of the clean inputs."""
         inner = Scout(self.loss, self.x)
         inner._clean_gradient, inner._worst = self._clean_gradient, self._worst
+        inner._clean_noted = self._clean_noted
         return inner
+
+    def part(self, index: Int[Tensor, " rows"]) -> "Scout":
+        """A scout for some of the rows of a ModelLoss, who knows what is known of them."""
+        if not isinstance(self.loss, ModelLoss):
+            raise AdvlabError("a ModelLoss, of which rows can be taken", type(self.loss).__name__)
+        some = Scout(self.loss.rows(index), self.x[index])
+        some._clean_noted = self._clean_noted
+        if self._worst is not None:
+            some._worst = Attacked(self._worst.x[index], self._worst.loss[index])
+        return some
+
+    def join(self, index: Int[Tensor, " rows"], part: "Scout") -> None:
+        """Take over what a scout of some of the rows has found, and its work."""
+        self.start()
+        worst, found = self.worst, part.worst
+        x, loss = worst.x.clone(), worst.loss.clone()
+        x[index], loss[index] = found.x, found.loss
+        self._worst = Attacked(x, loss)
+        self.forwards += part.forwards
+        self.backwards += part.backwards
 
     def note(self, point: Tensor, value: Tensor) -> None:
         """Remember points of the set whose losses are known already."""
+        self._clean_noted = self._clean_noted or point is self.x
+        point = point.detach()
         if self._worst is None:
             self._worst = Attacked(point, value)
             return
         worse = value > self._worst.loss
+        if not bool(worse.any()):
+            return
         self._worst = Attacked(
             torch.where(per_example(worse, point), point, self._worst.x),
             torch.where(worse, value, self._worst.loss),
         )
 
-    def _checked(self, value: Tensor) -> Tensor:
+    def checked(self, value: Tensor) -> Tensor:
         """The values, if there is one an example."""
         if value.shape != self.x.shape[:1]:
             raise AdvlabError(
@@ -149,10 +177,15 @@ def value_and_gradient(loss: Loss, point: Tensor) -> tuple[Tensor, Tensor]:
     with torch.enable_grad():
         leaf = point.detach().requires_grad_()
         value = loss(leaf)
-        if not value.requires_grad:
-            return value, torch.zeros_like(leaf)
-        (grad,) = torch.autograd.grad(value.sum(), leaf)
+        grad = input_gradient(value, leaf)
     return value.detach(), grad
+
+
+def input_gradient(value: Tensor, leaf: Tensor, retain: bool = False) -> Tensor:
+    """The gradient of sum(value), zero where the model lets none through."""
+    if not value.requires_grad:
+        return torch.zeros_like(leaf)
+    return torch.autograd.grad(value.sum(), leaf, retain_graph=retain, materialize_grads=True)[0]
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "advlab.cli.run:run",
         "Run experiments and decide their claims.",
     ),
+    "attack": ("advlab.cli.attack:attack", "Bracket the robust error of a model."),
     "report": ("advlab.cli.report:report", "Make one HTML page of everything that was run."),
     "data": ("advlab.cli.data:data", "Show where data sets are, or fetch them."),
 }

@@ -27,8 +27,12 @@ OUTCOMES: tuple[str, ...] = get_args(Outcome)
 
 
 def write_report(results: Sequence[Result], path: Path, known: Mapping[str, Finding]) -> None:
-    """Write the page; a reader sees the old file or the whole new one."""
-    page = render(results, known)
+    """Write the page of these results."""
+    write_page(render(results, known), path)
+
+
+def write_page(page: str, path: Path) -> None:
+    """Write a text; a reader sees the old file or the whole new one."""
     part = path.with_name(f".{path.name}-{uuid4().hex}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +53,7 @@ def render(results: Sequence[Result], known: Mapping[str, Finding]) -> str:
         papers.setdefault(result.paper, []).append(entry)
     charts = sum(bool(result.chart) for result in results)
     return (
-        _environment()
+        environment()
         .get_template("page.html")
         .render(
             results=results,
@@ -60,9 +64,9 @@ def render(results: Sequence[Result], known: Mapping[str, Finding]) -> str:
             finished=max((result.finished for result in results), default="")[:10],
             version=version("advlab"),
             themes={"light": theme(), "dark": theme(dark=True)},
-            bundle=Markup(_inline(_bundle())) if charts else "",
-            css=Markup(_asset("page.css")),
-            js=Markup(_asset("page.js")),
+            bundle=bundle() if charts else "",
+            css=asset("page.css"),
+            js=asset("page.js"),
         )
     )
 
@@ -75,7 +79,8 @@ def counts(results: Sequence[Result]) -> dict[str, int]:
     return {**found, "verdicts": len(verdicts), "failed": failed}
 
 
-def _environment() -> Environment:
+def environment() -> Environment:
+    """Templates with our words and escapes."""
     environment = Environment(
         loader=PackageLoader("advlab.report", "assets"),
         autoescape=True,
@@ -96,11 +101,12 @@ def _environment() -> Environment:
     return environment
 
 
-def _bundle() -> str:
+def bundle() -> Markup:
     """Vega, Vega-Lite and Vega-Embed, in the version that altair writes charts for."""
     version = ".".join(SCHEMA_VERSION.split(".")[:2])
     # The stub asks for a snippet, but only without one is the bundle ready-made.
-    return vl_convert.javascript_bundle(vl_version=version)  # pyright: ignore[reportCallIssue]
+    script = vl_convert.javascript_bundle(vl_version=version)  # pyright: ignore[reportCallIssue]
+    return Markup(_inline(script))
 
 
 def _inline(script: str) -> str:
@@ -113,8 +119,10 @@ def _script_json(value: object) -> Markup:
     return Markup(json.dumps(value, separators=(",", ":")).replace("<", "\\u003c"))
 
 
-def _asset(name: str) -> str:
-    return (files("advlab.report") / "assets" / name).read_text(encoding="utf-8")
+def asset(name: str) -> Markup:
+    """A style sheet or script of ours, to stand in a page as it is."""
+    text = (files("advlab.report") / "assets" / name).read_text(encoding="utf-8")
+    return Markup(text)
 
 
 def _anchor(result: Result) -> str:

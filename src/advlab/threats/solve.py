@@ -1,4 +1,4 @@
-"""Exact one-parameter solves behind the balls: each is a sort, a cumulative sum and a root."""
+"""Exact one-parameter solves behind the balls: a sort, or a few rounds, and a root."""
 
 import torch
 from jaxtyping import Float
@@ -44,6 +44,42 @@ def stretch_to_l2(
     """
     largest = size.amax(1, keepdim=True)
     size = torch.where(largest > 0, size / largest, 0.0)
+    s = _scale_by_rounds(size, room, radius)
+    if s is None:
+        s = _scale_by_sorting(size, room, radius)
+    s = torch.minimum(s, most * largest)
+    return torch.where(size > 0, torch.minimum(s * size, room), 0.0)
+
+
+ROUNDS = 16
+
+
+def _scale_by_rounds(
+    size: Float[Tensor, "batch d"], room: Float[Tensor, "batch d"], radius: float
+) -> Float[Tensor, "batch 1"] | None:
+    """s from below: stretch what is free to fill the radius, see what meets its bound, repeat.
+
+    What is bounded at one s is bounded at all larger ones, so this ends; most often after a few
+    rounds, each far cheaper than a sort. None where it has not.
+    """
+    bounded = torch.zeros_like(size, dtype=torch.bool)
+    tiny = torch.finfo(size.dtype).tiny
+    for _ in range(ROUNDS):
+        used = torch.where(bounded, room, 0.0).square_().sum(1, keepdim=True)
+        left = torch.where(bounded, 0.0, size).square_().sum(1, keepdim=True)
+        s = ((radius**2 - used).clamp(min=0.0) / left.clamp(min=tiny)).sqrt()
+        s = torch.where(left > 0, s, float("inf"))
+        now = bounded | (s * size > room)
+        if torch.equal(now, bounded):
+            return s
+        bounded = now
+    return None
+
+
+def _scale_by_sorting(
+    size: Float[Tensor, "batch d"], room: Float[Tensor, "batch d"], radius: float
+) -> Float[Tensor, "batch 1"]:
+    """s by all kinks in their order."""
     kinks, order = torch.where(size > 0, room / size, float("inf")).sort(dim=1)
     bounded = kinks.isfinite()
     room2 = torch.where(bounded, room.gather(1, order) ** 2, 0.0)
@@ -56,9 +92,7 @@ def stretch_to_l2(
     first = enough.int().argmax(1, keepdim=True)
     budget = (radius**2 - used.gather(1, first)).clamp(min=0.0)
     s = (budget / left.gather(1, first).clamp(min=torch.finfo(size.dtype).tiny)).sqrt()
-    s = torch.where(enough.any(1, keepdim=True), s, float("inf"))
-    s = torch.minimum(s, most * largest)
-    return torch.where(size > 0, torch.minimum(s * size, room), 0.0)
+    return torch.where(enough.any(1, keepdim=True), s, float("inf"))
 
 
 def fill_l1(

@@ -1,0 +1,39 @@
+"""EAD: the elastic-net attack, for moves that are short in l1."""
+
+import torch
+from jaxtyping import Bool, Float
+from pydantic import PositiveFloat
+from torch import Tensor
+
+from ..threats.base import per_example
+from .minimum import Chase
+from .penalised import Penalised
+
+
+class EAD(Penalised):
+    """Chen et al. 2018: min ||move||_1 + ridge ||move||_2^2 + c max(0, -margin), by FISTA.
+
+    The l1 term is dealt with by its proximal step, a soft threshold around the clean input followed
+    by the clip to the box, so that most coordinates do not move at all.
+    """
+
+    ridge: PositiveFloat = 0.1
+    """Weight of the squared l2 norm beside the l1 norm (in the paper 1 / beta)."""
+
+    def descend(
+        self, chase: Chase, rows: Tensor, weight: Float[Tensor, " rows"]
+    ) -> Bool[Tensor, " rows"]:
+        x, unit = chase.x[rows], self.unit(chase, rows, float("inf"))
+        scale = per_example(unit, x)
+        point = ahead = x
+        won = torch.zeros_like(rows, dtype=torch.bool)
+        for step in range(self.steps):
+            _, slope, sure = self.hinge(chase, rows, ahead)
+            won = won | sure
+            rate = self.step_size * (1 - step / self.steps) ** 0.5
+            grad = 2 * self.ridge * (ahead - x) / scale + per_example(weight, x) * slope * scale
+            move = (ahead - x) / scale - rate * grad
+            short = move.sign() * (move.abs() - rate).clamp(min=0.0)
+            last, point = point, chase.tidy(x + scale * short)
+            ahead = chase.tidy(point + step / (step + 3) * (point - last))
+        return won

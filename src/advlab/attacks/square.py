@@ -1,0 +1,198 @@
+"""Square: random search over windows, without any gradient."""
+
+import math
+
+import torch
+from jaxtyping import Float
+from pydantic import Field, PositiveInt
+from torch import Tensor
+
+from ..randomness import Rng, uniform
+from ..threats import Ball, Threat
+from ..threats.ball import ORDER
+from .base import Attack, Scout
+from .black_box import Query
+from .windows import Groups, Squares, windows
+
+HALVINGS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
+"""After these fractions of the queries the windows cover half as much."""
+
+
+class Square(Attack):
+    """Andriushchenko et al. 2020: change a random window, keep the change where it helps.
+
+    In linf every coordinate is at one end of what ball and box allow, and a window is set to random
+    ends. In l2 and l1 the move in a second window is given to the first, with what is left of the
+    radius: all of it, as in the paper, or a random part, without which the search cannot settle.
+    Windows shrink on a schedule. In inputs of shape (channels, height, width) they are squares; in
+    all others (or with `squares` off) they are random groups of coordinates, which is the same
+    search for inputs whose coordinates have no places.
+
+    It climbs the margin of a classifier, and rows leave once that is positive; other losses, or all
+    with `climb_margin` off, are climbed themselves. Around a Cap the search is that of l2, brought
+    back to the sphere.
+    """
+
+    queries: PositiveInt = 5000
+    share: float = Field(default=0.8, gt=0, le=1)
+    """The part of the input that the first windows cover."""
+    restarts: PositiveInt = 1
+    squares: bool = True
+    climb_margin: bool = True
+
+    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
+        query = Query(scout, rng, self.climb_margin)
+        where = windows(tuple(scout.x.shape[1:]), self.squares)
+        for _ in range(self.restarts):
+            if len(query.rows):
+                self._run(query, _ground(query, threat), where)
+            # After a restart the scout, not the last run, knows the worst.
+            scout.value(threat.project(query.found.reshape(scout.x.shape), scout.x))
+
+    def _run(self, query: Query, ground: "_Ends | _Moves", where: Squares | Groups) -> None:
+        ground.begin(where)
+        value = query.value(ground.shown)
+        for k in range(1, self.queries):
+            kept = query.leave(value, ground.shown)
+            if kept is not None:
+                value = value[kept]
+                ground.keep(kept)
+            if len(query.rows) == 0:
+                return
+            ground.change(where, where.size(self.share_after(k)))
+            tried = query.value(ground.shown)
+            better = tried > value
+            value = torch.where(better, tried, value)
+            ground.undo(~better)
+        kept = query.leave(value, ground.shown)
+        if kept is not None:
+            ground.keep(kept)
+        query.keep(ground.shown)
+
+    def share_after(self, queries: int) -> float:
+        return self.share / 2 ** sum(queries > h * self.queries for h in HALVINGS)
+
+
+def _ground(query: Query, threat: Threat) -> "_Ends | _Moves":
+    if isinstance(threat, Ball) and threat.norm == "linf":
+        return _Ends(query, threat)
+    return _Moves(query, threat)
+
+
+class _Ends:
+    """Points at the corners of linf ball and box; one window of them can be changed and undone."""
+
+    def __init__(self, query: Query, ball: Ball):
+        x = query.scout.x
+        self.query = query
+        low, high = ball.project(x - ball.radius, x), ball.project(x + ball.radius, x)
+        self.low, self.high = low.flatten(1)[query.rows], high.flatten(1)[query.rows]
+
+    def begin(self, where: Squares | Groups) -> None:
+        self.shown = torch.where(where.stripes(self.query) > 0, self.high, self.low)
+
+    def change(self, where: Squares | Groups, size: int) -> None:
+        index, sign = where.draw(self.query, size)
+        self.index, sign = index.flatten(1), sign.expand(index.shape).flatten(1)
+        self.old = self.shown.gather(1, self.index)
+        low, high = self.low.gather(1, self.index), self.high.gather(1, self.index)
+        new = torch.where(sign > 0, high, low)
+        # A window that would stay as it is goes to the other ends: no query is wasted.
+        same = (new == self.old).all(1, keepdim=True)
+        new = torch.where(same, torch.where(sign > 0, low, high), new)
+        self.shown.scatter_(1, self.index, new)
+
+    def undo(self, rows: Tensor) -> None:
+        new = self.shown.gather(1, self.index)
+        self.shown.scatter_(1, self.index, torch.where(rows[:, None], self.old, new))
+
+    def keep(self, places: Tensor) -> None:
+        self.low, self.high, self.shown = (t[places] for t in (self.low, self.high, self.shown))
+
+
+class _Moves:
+    """Points of an l1 or l2 ball (or of a Cap): the radius is dealt out over windows."""
+
+    def __init__(self, query: Query, threat: Threat):
+        self.query, self.threat = query, threat
+        self.order = ORDER[threat.norm] if isinstance(threat, Ball) else 2.0
+        self.box = threat.box if isinstance(threat, Ball) else None
+        self.x = query.scout.x.flatten(1)[query.rows]
+
+    def begin(self, where: Squares | Groups) -> None:
+        """Bumps at random places until about everything is covered, scaled to the radius."""
+        move, size = torch.zeros_like(self.x), where.size(0.04)
+        for _ in range(25):
+            index, bump = self._bump(where, size)
+            move.scatter_add_(1, index.flatten(1), bump.flatten(1))
+        self.point = self._boxed(self.x + self.threat.radius * self._scaled(move))
+        self.mass = self._mass(self.point - self.x)
+        self._show()
+
+    def change(self, where: Squares | Groups, size: int) -> None:
+        """The move of the second window goes to the first, which gets a bump as well."""
+        (index, bump), (other, _) = self._bump(where, size), where.draw(self.query, size)
+        one, two = index.flatten(1), other.flatten(1)
+        self.index = torch.cat([one, two], 1)
+        self.before = self.point.gather(1, self.index), self.mass, self.shown
+        part = (2 * self.query.draw(uniform, 1)).clamp(max=1.0)
+        first = self._taken(one, torch.ones_like(part), index.shape)
+        second = self._taken(two, part, index.shape)
+        spare = (self.threat.radius**self.order - self.mass).clamp(min=0.0)
+        freed = self._mass(first) + part * self._mass(second)
+        budget = freed + spare[:, None]
+        mixed = self._scaled(bump) + self._scaled(first)
+        mixed = torch.where(self._mass(mixed)[..., None] > 1e-12, mixed, bump)
+        move = (self._scaled(mixed) * self._length(budget)).flatten(1)
+        center = self.x.gather(1, one)
+        there = self._boxed(center + move)
+        self.point.scatter_(1, one, there)
+        self.mass = self.mass - freed.sum(1) + self._mass(there - center)
+        self._show()
+
+    def undo(self, rows: Tensor) -> None:
+        old, mass, shown = self.before
+        window = torch.where(rows[:, None], old, self.point.gather(1, self.index))
+        self.point.scatter_(1, self.index, window)
+        self.mass = torch.where(rows, mass, self.mass)
+        if self.shown is not self.point:
+            self.shown = torch.where(rows[:, None], shown, self.shown)
+
+    def keep(self, places: Tensor) -> None:
+        self.x, self.point, self.mass = (t[places] for t in (self.x, self.point, self.mass))
+        self._show()
+
+    def _show(self) -> None:
+        around_cap = not isinstance(self.threat, Ball)
+        self.shown = self.threat.project(self.point, self.x) if around_cap else self.point
+
+    def _bump(self, where: Squares | Groups, size: int) -> tuple[Tensor, Tensor]:
+        """The window as one channel; a bump in it, of its own size and sign in each channel."""
+        index, sign = where.draw(self.query, size)
+        height = self.query.draw(uniform, index.shape[1], 1)
+        bump = (where.bump(self.query, size) * sign * height).expand(index.shape)
+        return index.flatten(1)[:, None], bump.flatten(1)[:, None]
+
+    def _taken(
+        self, index: Tensor, part: Float[Tensor, "rows 1"], shape: torch.Size
+    ) -> Float[Tensor, "rows c k"]:
+        """The move in a window, from which this part of its mass is taken away."""
+        center = self.x.gather(1, index)
+        move = self.point.gather(1, index) - center
+        left = self._length(1 - part)[..., 0] * move
+        self.point.scatter_(1, index, center + left)
+        return move.reshape(shape)
+
+    def _mass(self, move: Tensor) -> Tensor:
+        """The norm to its own power, over the last axis: it adds up over windows."""
+        return (move.abs() if self.order == 1 else move.square()).sum(-1)
+
+    def _length(self, mass: Tensor) -> Tensor:
+        return (mass if self.order == 1 else mass.sqrt())[..., None]
+
+    def _scaled(self, move: Tensor) -> Tensor:
+        tiny = math.sqrt(torch.finfo(move.dtype).tiny)
+        return move / self._length(self._mass(move)).clamp(min=tiny)
+
+    def _boxed(self, point: Tensor) -> Tensor:
+        return point if self.box is None else point.clamp(*self.box)

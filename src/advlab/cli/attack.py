@@ -1,0 +1,219 @@
+"""advlab attack: how robust is this model, really."""
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from ..measure.robustness import Evaluation
+    from ..threats import Ball
+    from .examples import Sample
+
+Model = Annotated[
+    str,
+    typer.Argument(help="module:object, file.py:object, .pt2, TorchScript or .safetensors."),
+]
+Data = Annotated[str, typer.Argument(help="An .npz file with x and y, or mnist or cifar10.")]
+Norm = Annotated[Literal["l1", "l2", "linf"], typer.Option(help="The norm of the perturbation.")]
+Eps = Annotated[str, typer.Option(help="The largest perturbation: a number or a fraction.")]
+Limits = Annotated[
+    str | None,
+    typer.Option("--box", help="Where inputs live: LOW,HIGH or none; 0,1 for sets by name."),
+]
+AttackName = Annotated[
+    str, typer.Option("--attack", help="fast, standard, plus, rand, or the name of one attack.")
+]
+Count = Annotated[int, typer.Option("--n", min=0, help="Examples, drawn at random; 0 for all.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="The folder for results; named after the arguments if left out."),
+]
+Architecture = Annotated[
+    str | None,
+    typer.Option(metavar="MODULE:FACTORY", help="Makes the network of a .safetensors file."),
+]
+OtherModel = Annotated[
+    str | None, typer.Option("--transfer", help="Another model to carry perturbations over from.")
+]
+Directory = Annotated[
+    Path | None, typer.Option("--data-dir", help="The folder of data sets; see `advlab data path`.")
+]
+Part = Annotated[Literal["train", "test"], typer.Option(help="Which part of a set by name.")]
+Batch = Annotated[
+    int | None, typer.Option(min=1, help="Rows at a time; what fits in memory if left out.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the examples drawn and of the attacks.")]
+Checks = Annotated[bool, typer.Option(help="Doubt the result.")]
+Certificates = Annotated[bool, typer.Option(help="Look for an upper bound.")]
+Resume = Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+
+
+def attack(
+    model: Model,
+    data: Data,
+    eps: Eps,
+    norm: Norm = "linf",
+    box: Limits = None,
+    attack: AttackName = "standard",
+    n: Count = 500,
+    out: Out = None,
+    as_json: AsJson = False,
+    resume: Resume = False,
+    seed: Seed = 0,
+    architecture: Architecture = None,
+    transfer: OtherModel = None,
+    batch: Batch = None,
+    split: Part = "test",
+    data_dir: Directory = None,
+    checks: Checks = True,
+    certificates: Certificates = True,
+) -> None:
+    """Bracket the robust error of a model: from below by attacks, from above by certificates.
+
+    Writes evaluation.json and report.html. The result comes with the doubts that the tool has about
+    it. docs/attack.md says how to read it and how to name models.
+
+    Examples:
+
+    \b
+      advlab attack my_nets:net mnist --norm linf --eps 0.1
+      advlab attack net.pt2 data.npz --norm l2 --eps 0.5 --box 0,1 --n 1000
+      advlab attack run.safetensors cifar10 --architecture my_nets:ResNet --eps 8/255
+      advlab attack my_nets:net mnist --eps 0.1 --attack fast --json
+      advlab attack my_nets:net mnist --eps 0.1 --resume
+    """
+    from . import examples
+    from .models import load_model
+
+    ball = _ball(norm, eps, examples.usual_box(data) if box is None else examples.box(box))
+    sample = examples.sample(data, n or None, seed, data_dir, split)
+    net, notes = load_model(model, architecture)
+    folder = out or Path("runs") / "attack" / _name(model, data, norm, eps)
+    for note in [*notes, *_notes(sample, ball, seed)]:
+        _say(f"note: {note}")
+    settings = {
+        "attack": attack,
+        "certificates": None if certificates else (),
+        "batch": batch,
+        "checks": checks,
+        "transfer": load_model(transfer)[0] if transfer else None,
+    }
+    found = _bracket(net, sample, ball, seed, folder / "batches", resume, settings)
+    about = _about(found, sample, ball, model, data, eps, seed, checks)
+    _write(folder, about, found, sample)
+    if as_json:
+        print(json.dumps({**about, "folder": str(folder)}))
+    else:
+        _print(found, folder)
+
+
+def _ball(norm: Literal["l1", "l2", "linf"], eps: str, box: tuple[float, float] | None) -> "Ball":
+    from ..threats import Ball
+    from .examples import number
+
+    return Ball(norm=norm, radius=number(eps, "eps"), box=box)
+
+
+def _bracket(
+    net: "Callable[[Tensor], Tensor]", sample: "Sample", ball: "Ball", seed: int, store: Path,
+    resume: bool, settings: dict[str, Any],
+) -> "Evaluation":  # fmt: skip
+    from ..measure.robustness import evaluate, plan
+    from ..measure.robustness.journal import Journal
+    from ..randomness import generator
+
+    plan(settings["attack"])  # a mistaken name must not cost the batches of an earlier run
+    if not resume:
+        Journal(store, "").clear()
+    rng = generator("attack", seed)
+    try:
+        return evaluate(
+            net, sample.x, sample.y, ball, rng=rng, progress=True, store=store, **settings
+        )
+    except KeyboardInterrupt:
+        _say(f"stopped; the same command with --resume goes on from {store}")
+        raise
+
+
+def _name(*words: str) -> str:
+    """A folder's name from the arguments: the same command, the same folder."""
+    stems = [Path(word).stem if "/" in word or word.endswith(".npz") else word for word in words]
+    stems[-1] = words[-1]
+    return "-".join(re.sub(r"[^A-Za-z0-9.]+", "_", stem).strip("_.") for stem in stems)
+
+
+def _notes(sample: "Sample", ball: "Ball", seed: int) -> list[str]:
+    notes = []
+    if len(sample.y) < sample.total:
+        notes.append(
+            f"{len(sample.y)} of {sample.total} examples, drawn at random (seed {seed}); --n 0 "
+            "takes all"
+        )
+    low, high = float(sample.x.min()), float(sample.x.max())
+    if ball.box is None and low >= 0 and high <= 1:
+        notes.append("inputs lie in [0, 1] but there is no box: --box 0,1 keeps perturbed ones in")
+    return notes
+
+
+def _about(
+    found: "Evaluation", sample: "Sample", ball: "Ball", model: str, data: str, eps: str,
+    seed: int, checks: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """What evaluation.json holds."""
+    from ..lab import provenance
+
+    where = f" in the box [{ball.box[0]:g}, {ball.box[1]:g}]" if ball.box else ""
+    return {
+        "model": model,
+        "data": data,
+        **found.numbers(),
+        "seed": seed,
+        "rows": sample.rows.tolist(),
+        "norm": ball.norm,
+        "eps": ball.radius,
+        "box": ball.box,
+        "threat_words": f"{ball.norm} perturbations up to {eps}{where}",
+        "checks": checks,
+        "versions": provenance.versions(),
+        "commit": provenance.commit(),
+        "finished": provenance.now(),
+    }
+
+
+def _write(folder: Path, about: dict[str, Any], found: "Evaluation", sample: "Sample") -> None:
+    from ..report.evaluation import write_evaluation
+    from ..report.page import write_page
+
+    pictures = [
+        {
+            "row": int(sample.rows[one.row]),
+            "label": one.label,
+            "answer": one.answer,
+            "wrong_answer": one.wrong_answer,
+            "margin": one.margin,
+            "original": one.original.double().cpu().numpy(),
+            "perturbed": one.perturbed.double().cpu().numpy(),
+        }
+        for one in found.examples
+    ]
+    write_page(json.dumps(about, indent=1), folder / "evaluation.json")
+    write_evaluation(about, pictures, folder / "report.html")
+
+
+def _print(found: "Evaluation", folder: Path) -> None:
+    print(found)
+    print(f"batches of {found.batch}, {found.seconds:.1f} s in all")
+    print(f"report: {folder / 'report.html'}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

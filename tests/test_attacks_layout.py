@@ -72,6 +72,14 @@ def test_the_network_sees_the_other_layout():
     assert seen[-1] == (768, 1, 48, 3)
 
 
+def test_images_of_one_channel_are_laid_out_too():
+    seen = []
+    net, x = SmallCNN(2, side=16), X[:, :1].contiguous()
+    net.layers[0].register_forward_pre_hook(lambda _, args: seen.append(args[0].stride()))
+    relaid(ModelLoss(net, Y, margin), x)(x)
+    assert seen[-1] == (256, 1, 16, 1)
+
+
 @pytest.mark.parametrize("model", [Viewing(), Noisy(), Reading()], ids=lambda m: type(m).__name__)
 def test_models_that_cannot_are_left_as_they_are(model):
     loss = ModelLoss(model, Y, margin)

@@ -21,7 +21,8 @@ class ChannelsLast(nn.Module):
         self.training = model.training
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.model(x.contiguous(memory_format=torch.channels_last))
+        # Not `contiguous`: images of one channel count as laid out already, and stay slow.
+        return self.model(x.to(memory_format=torch.channels_last))
 
 
 def relaid(loss: Loss, x: Tensor) -> Loss:

@@ -5,7 +5,7 @@ import polars as pl
 from ...report.charts import AnyChart, curves, panels, points
 
 MODELS = {
-    "linear, oracle": "linear", "linear, trained": "linear AT", "NTK, clean": "NTK",
+    "linear, oracle": "lin.", "linear, trained": "lin. AT", "NTK, clean": "NTK",
     "NTK, adversarial": "NTK AT", "NTK, best trial": "best",
 }  # fmt: skip
 """Short, for the legend; AT is adversarial training."""

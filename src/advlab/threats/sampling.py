@@ -8,6 +8,8 @@ from ..randomness import Rng, normal, uniform
 from .base import Norm, unit_l2
 
 TRIES = 32
+MANY, FEW_TRIES = 64, 4
+"""In many dimensions a box that cuts the ball at all leaves next to no draw: soon given up."""
 
 
 def uniform_in_ball(
@@ -26,7 +28,7 @@ def uniform_in_ball(
         return move
     # A side without room folds onto the other: by symmetry that half of the ball stays uniform.
     move = _fold(move, low, high)
-    for _ in range(TRIES):
+    for _ in range(TRIES if low.shape[1] < MANY else FEW_TRIES):
         out = ((move < low) | (move > high)).any(1)
         if not bool(out.any()):
             return move

@@ -63,13 +63,15 @@ def _scale_by_rounds(
     rounds, each far cheaper than a sort. None where it has not.
     """
     bounded = torch.zeros_like(size, dtype=torch.bool)
+    room2, size2 = room.square(), size.square()
     tiny = torch.finfo(size.dtype).tiny
     for _ in range(ROUNDS):
-        used = torch.where(bounded, room, 0.0).square_().sum(1, keepdim=True)
-        left = torch.where(bounded, 0.0, size).square_().sum(1, keepdim=True)
+        free = (~bounded).to(size)
+        left = torch.linalg.vecdot(free, size2)[:, None]
+        used = torch.linalg.vecdot(free.neg_().add_(1), room2)[:, None]
         s = ((radius**2 - used).clamp(min=0.0) / left.clamp(min=tiny)).sqrt()
         s = torch.where(left > 0, s, float("inf"))
-        now = bounded | (s * size > room)
+        now = (s * size > room).logical_or_(bounded)
         if torch.equal(now, bounded):
             return s
         bounded = now

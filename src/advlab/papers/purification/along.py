@@ -35,7 +35,9 @@ def along(rows: pl.DataFrame, y: str, color: str | None = None, **words: Any) ->
 
 def accuracies(rows: pl.DataFrame, title: str, names: Sequence[str] = SHOWN) -> AnyChart:
     """Without attack and under some: upper bounds of the robust accuracy."""
-    long = _long(rows, list(names), "attack")
+    long = _long(rows, list(names), "attack").with_columns(
+        pl.col("attack").replace({"no attack": "none"})
+    )
     return along(long, "value", "attack", title=title, y_title="accuracy (attacks: upper bounds)")
 
 

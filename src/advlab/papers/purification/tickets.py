@@ -198,8 +198,8 @@ def figure(table: pl.DataFrame) -> AnyChart:
         ),
         curves(
             kept.filter(pl.col("value").is_not_nan()), "step", "value", "share of",
-            title="when most neurons have chosen", x_title="step of clean training", y_title="share",
-            log_x=True,
+            title="when most neurons have chosen", x_title="step of clean training",
+            y_title="share", log_x=True,
         ),
     ]  # fmt: skip
     return panels(charts, columns=3).resolve_scale(color="independent")

@@ -310,3 +310,12 @@ def test_the_split_freezes_own_parts_and_couplings_compare_networks():
     pure = Nets.at(parts.own, 0.3)
     same = couplings(pure, pure, split(parts.own, parts.own, M, own), x, 0 * delta)
     torch.testing.assert_close(same.clean, torch.zeros(2).double(), atol=1e-12, rtol=0)
+
+
+def test_a_margin_that_is_rounding_proves_nothing():
+    """Found by chance: every unit is far below its bias, and f is 0 up to 1e-22 of either sign."""
+    weight, x = some(4, 2, name=300), some(5, 2, name=("x", 300))
+    nets, ball = Nets.at(weight, 1.0, 0.05), Ball(norm="l1", radius=0.25)
+    y = torch.where(some(5, name=("y", 300)) > 0, 1.0, -1.0).double()
+    assert 0 < float(certified_margin(nets, x, y, ball)[1]) < 1e-15
+    assert not bool(certified(nets, x, y, ball)[1])

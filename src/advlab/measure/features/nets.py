@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ...errors import AdvlabError
 from ...losses import ModelLoss, margin
 from ...models import Stack, SymmetricReLU
-from ...models.symmetric_relu import smooth_relu
+from ...models.symmetric_relu import gate, pair
 
 ROOT = math.sqrt(2 * math.pi)
 
@@ -67,17 +67,11 @@ class Nets:
 
     def units(self, u: Float[Tensor, "*R n m"]) -> Float[Tensor, "*R n m"]:
         """S(u - b) - S(-u - b): odd, rising, with slope at most 1 because b >= 0."""
-        b = _wide(self.bias)
-        if not self.smooth:
-            return u - torch.minimum(torch.maximum(u, -b), b)
-        s = _wide(self.sigma)
-        return smooth_relu(u - b, s) - smooth_relu(-u - b, s)
+        return pair(u, _wide(self.bias), _wide(self.sigma) if self.smooth else None)
 
     def gates(self, u: Float[Tensor, "*R n m"]) -> Float[Tensor, "*R n m"]:
         """G_i, the slope of a unit: the sum of its two sides."""
-        if not self.smooth:
-            return (u.abs() > _wide(self.bias)).to(u)
-        return self.side(u) + self.side(-u)
+        return gate(u, _wide(self.bias), _wide(self.sigma) if self.smooth else None)
 
     def side(self, u: Float[Tensor, "*R n m"]) -> Float[Tensor, "*R n m"]:
         """Pr[u + rho > b], the gate of the first ReLU; the second has side(-u)."""

@@ -115,6 +115,7 @@ def test_every_data_model_draws_what_its_generator_says(name):
         "antipodes": {"n": 4, "d": 3},
         "shattering": {"n": 8, "d": 3, "eps": 0.5},
         "patches": {"n": 5, "d": 3, "alpha": 1.0, "sigma": 0.1, "gamma": 0.5},
+        "sparse_coding": {"n": 5, "d": 8, "k": 4},
     }
     model = DATA[name](**small[name])
     same, again, other = (model.sample(generator("x", seed)) for seed in (0, 0, 1))

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -57,16 +58,21 @@ class Firing:
     width: int
     bias: Float[Tensor, ""]
     sigma: Float[Tensor, ""] | None
+    clean: Float[Tensor, "n firing"]
+    """Their pre-activations at the batch itself."""
 
     def outputs(self, u: Tensor) -> Tensor:
+        if self.sigma is None:
+            return F.softshrink(u, float(self.bias))
         return pair(u, self.bias, self.sigma)
 
     def both(self, u: Tensor) -> tuple[Tensor, Tensor]:
         """The outputs of the neurons and their slopes."""
         outputs = self.outputs(u)
-        # One pass less than gate(): a plain pair is on exactly where it gives something.
-        slopes = (outputs != 0).to(u) if self.sigma is None else gate(u, self.bias, self.sigma)
-        return outputs, slopes
+        if self.sigma is None:
+            # A plain pair is on exactly where it gives something; in place, a float stays a float.
+            return outputs, outputs.abs().gt_(0)
+        return outputs, gate(u, self.bias, self.sigma)
 
     def at_noise(self, u: Tensor, rng: torch.Generator) -> tuple[Tensor, Tensor]:
         """The same at drawn noise: a pair may then have both its sides on, and the slope 2."""
@@ -82,6 +88,7 @@ class SymmetricLoss:
     nets: Sequence[Firing]
     y: Float[Tensor, " rows"]
     loss: PerExample
+    center: Float[Tensor, "rows d"]
 
     @classmethod
     def around(
@@ -94,10 +101,10 @@ class SymmetricLoss:
             _firing(weight[r], bias[r], None if sigma is None else sigma[r], blocks[r], threat)
             for r in range(len(weight))
         ]
-        return cls(nets, y, loss)
+        return cls(nets, y, loss, x)
 
     def __call__(self, x: Float[Tensor, "rows d"]) -> Float[Tensor, " rows"]:
-        f = [net.outputs(block @ net.weight.mT).sum(1) for net, block in self._blocks(x)]
+        f = [net.outputs(u).sum(1) for net, _, u in self._blocks(x)]
         return self.loss(torch.cat(f), self.y)
 
     def value_and_gradient(
@@ -105,8 +112,8 @@ class SymmetricLoss:
     ) -> tuple[Float[Tensor, " rows"], Float[Tensor, "rows d"]]:
         with torch.no_grad():
             f, direction = [], []
-            for net, block in self._blocks(x):
-                outputs, slopes = net.both(block @ net.weight.mT)
+            for net, _, u in self._blocks(x):
+                outputs, slopes = net.both(u)
                 f.append(outputs.sum(1))
                 direction.append(slopes @ net.weight)
             value, slope = value_and_slope(self.loss, torch.cat(f), self.y)
@@ -117,8 +124,7 @@ class SymmetricLoss:
     ) -> tuple[Float[Tensor, " rows"], Float[Tensor, "R m d"]]:
         """Each row's loss, and each replicate's gradient of its mean loss in the weights."""
         values, grads = [], []
-        for r, ((net, block), y) in enumerate(zip(self._blocks(x), self._labels(), strict=True)):
-            u = block @ net.weight.mT
+        for r, ((net, block, u), y) in enumerate(zip(self._blocks(x), self._labels(), strict=True)):
             outputs, slopes = net.both(u) if noise is None else net.at_noise(u, _one(noise, r))
             value, slope = value_and_slope(self.loss, outputs.sum(1), y)
             rows = slopes.mul_((slope / len(block))[:, None]).mT @ block
@@ -126,8 +132,11 @@ class SymmetricLoss:
             grads.append(x.new_zeros(net.width, x.shape[1]).index_copy_(0, net.index, rows))
         return torch.cat(values), torch.stack(grads)
 
-    def _blocks(self, x: Tensor) -> Iterator[tuple[Firing, Tensor]]:
-        return zip(self.nets, x.chunk(len(self.nets)), strict=True)
+    def _blocks(self, x: Tensor) -> Iterator[tuple[Firing, Tensor, Tensor]]:
+        """Each network, its rows, and their pre-activations, which are known at the center."""
+        known = x.data_ptr() == self.center.data_ptr() and x.shape == self.center.shape
+        for net, block in zip(self.nets, x.chunk(len(self.nets)), strict=True):
+            yield net, block, net.clean if known else block @ net.weight.mT
 
     def _labels(self) -> Sequence[Tensor]:
         return self.y.chunk(len(self.nets))
@@ -136,14 +145,16 @@ class SymmetricLoss:
 def _firing(
     weight: Float[Tensor, "m d"], bias: Tensor, sigma: Tensor | None, x: Tensor, threat: Threat
 ) -> Firing:
+    u = x @ weight.mT
     if not isinstance(threat, Ball):
-        index = torch.arange(len(weight))
-    else:
-        largest = (x @ weight.mT).abs_().amax(0) + threat.radius * threat.dual_norm(weight)
-        reach = largest if sigma is None else largest + SILENT * sigma
-        # Rounding: a neuron within a few bits of its bias counts as one that fires.
-        index = (reach * (1 + 1e-4) >= bias).nonzero()[:, 0]
-    return Firing(weight[index], index, len(weight), bias, sigma)
+        return Firing(weight, torch.arange(len(weight)), len(weight), bias, sigma, u)
+    largest = u.abs().amax(0) + threat.radius * threat.dual_norm(weight)
+    reach = largest if sigma is None else largest + SILENT * sigma
+    # Rounding: a neuron within a few bits of its bias counts as one that fires.
+    index = (reach * (1 + 1e-4) >= bias).nonzero()[:, 0]
+    return Firing(
+        weight.index_select(0, index), index, len(weight), bias, sigma, u.index_select(1, index)
+    )
 
 
 def _parts(model: object) -> tuple[Tensor, Tensor, Tensor | None]:

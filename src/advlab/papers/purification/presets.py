@@ -222,7 +222,7 @@ class World:
     ) -> Fit:
         """Algorithm 1: the bias grows as the preset says."""
         preset = self.preset
-        return self._train(nets, preset.clean, preset.bias, None, None, probes, probe_at, watch)
+        return self.train(nets, preset.clean, preset.bias, None, None, probes, probe_at, watch)
 
     def train_adversarial(
         self,
@@ -235,11 +235,11 @@ class World:
         """Algorithm 2: the bias stays at its end; from whatever network is given."""
         end = self.preset.bias.end
         fixed = self.preset.bias.model_copy(update={"start": end, "slope": 0.0})
-        return self._train(
+        return self.train(
             nets, self.preset.adversarial, fixed, self.preset.ball, attack, probes, probe_at, watch
         )
 
-    def _train(
+    def train(
         self,
         nets: Stack,
         phase: Phase,
@@ -250,6 +250,7 @@ class World:
         probe_at: int | Collection[int],
         watch: Watch | None,
     ) -> Fit:
+        """One phase with a bias schedule; clean without a ball, else against the attack."""
         preset, name = self.preset, "clean" if ball is None else "adversarial"
         return fit(
             nets,

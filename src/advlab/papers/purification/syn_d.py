@@ -94,7 +94,7 @@ def _direct(case: Case) -> pl.DataFrame:
     nets = world.networks()
     start, probes = frozen(nets), glances(world, frozen(nets))
     phase = preset.adversarial.model_copy(update={"steps": preset.clean.steps})
-    run = world._train(nets, phase, preset.bias, preset.ball, WALK, probes, case.glance, None)
+    run = world.train(nets, phase, preset.bias, preset.ball, WALK, probes, case.glance, None)
     end = frozen(nets)
     found = columns(withstood(world, end, case.walk) | made_of(world, end))
     rows = [

@@ -12,7 +12,7 @@ import math
 
 import torch
 
-from advlab.papers.convergence.two_layer_runs import Case, train
+from advlab.papers.convergence.experiments._parts.two_layer_runs import Case, train
 
 from .timing import interleaved
 

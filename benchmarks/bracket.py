@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from advlab.attacks import PGD, Grid
-from advlab.attacks.certify import IBP, BranchAndBound, Crown, CrownIBP, Lipschitz
+from advlab.certify import IBP, BranchAndBound, Crown, CrownIBP, Lipschitz
+from advlab.core.randomness import generator
 from advlab.losses import ModelLoss, margin
-from advlab.randomness import generator
 from advlab.threats import Ball
 
 NETWORKS, EXAMPLES, WIDTHS, CLASSES = 200, 4, (3, 6, 12, 24), (2, 3, 5)

@@ -12,10 +12,10 @@ import time
 import torch
 import torch.nn.functional as F
 
-from advlab.data import Patches
-from advlab.randomness import generator, generators
-from advlab.reduce.patch_dynamics import trajectory
-from advlab.reduce.patch_law import draw_stack, of_points
+from advlab.core.randomness import generator, generators
+from advlab.papers.cgro.data import Patches
+from advlab.papers.cgro.reductions.patch_dynamics import trajectory
+from advlab.papers.cgro.reductions.patch_law import draw_stack, of_points
 
 from .timing import interleaved
 

@@ -14,8 +14,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from advlab.papers.purification.presets import PRESETS, Phase, World
-from advlab.randomness import generator
+from advlab.core.randomness import generator
+from advlab.papers.purification.experiments._parts.presets import PRESETS, Phase, World
 from advlab.training.batches import Batches
 
 SEEDS, TARGET, LIMIT = range(5), 3.0, 300.0

@@ -12,10 +12,10 @@ import json
 import torch
 
 from advlab.attacks import Surrogate
-from advlab.data import LinearModel, Sparse
+from advlab.core.randomness import generators
 from advlab.models import Linear, Stack
-from advlab.randomness import generators
-from advlab.reduce import LinearAdversarial, Subspace
+from advlab.papers.generalization.data import LinearModel, Sparse
+from advlab.papers.generalization.reductions import LinearAdversarial, Subspace
 from advlab.threats import Ball
 from advlab.training import fit
 

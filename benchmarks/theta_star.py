@@ -8,7 +8,7 @@ import json
 import numpy as np
 from scipy.optimize import minimize
 
-from advlab.theory.linear import C0, eps_zero, optimal_path
+from advlab.linear import C0, eps_zero, optimal_path
 
 from .timing import interleaved
 

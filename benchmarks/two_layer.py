@@ -16,10 +16,11 @@ import torch
 from torch import nn
 
 from advlab.attacks import PGD
-from advlab.data import Mixture
+from advlab.core.randomness import generators
 from advlab.models import Stack, TwoLayer
-from advlab.randomness import generators
-from advlab.reduce import Subspace, TwoLayerAdversarial
+from advlab.papers.benign.data import Mixture
+from advlab.papers.benign.reductions import TwoLayerAdversarial
+from advlab.papers.generalization.reductions import Subspace
 from advlab.threats import Ball
 from advlab.training import fit
 

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor, nn
 
 from advlab.attacks import AutoAttack
+from advlab.core.randomness import generator
 from advlab.losses import ModelLoss, margin
-from advlab.randomness import generator
 from advlab.threats import Ball
 
 from .networks import BOX, examples, network

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from advlab.attacks import PGD
+from advlab.core.randomness import generator
 from advlab.losses import ModelLoss, PerExample, cross_entropy, evaluating, margin
-from advlab.randomness import generator
 from advlab.threats import Ball
 
 ORDER = {"linf": np.inf, "l2": 2}

@@ -17,10 +17,10 @@ from torch import nn
 
 import advlab
 from advlab.attacks import PGD
+from advlab.core.randomness import generator
 from advlab.data import Arrays, cifar10, mnist
 from advlab.losses import ModelLoss, margin
 from advlab.models import Normalised, ResNet9, SmallCNN
-from advlab.randomness import generator
 from advlab.threats import Ball
 from advlab.training import Adam, Cosine
 from advlab.training.checkpoints import read_tensors, write_tensors

@@ -20,8 +20,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from advlab.attacks import PGD
+from advlab.core.randomness import generator
 from advlab.losses import ModelLoss, cross_entropy
-from advlab.randomness import generator
 from advlab.threats import Ball
 
 from .libraries import LIBRARIES, Task, foolbox_pgd, torchattacks_pgd

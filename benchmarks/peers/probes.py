@@ -17,9 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from advlab.attacks import AutoAttack
+from advlab.core.randomness import generator
 from advlab.losses import ModelLoss, margin
 from advlab.models import ResNet9
-from advlab.randomness import generator
 from advlab.threats import Ball
 
 from .libraries import LIBRARIES, ORDER, WIDE, Task, advlab_on_margin, art_classifier, attempt

@@ -12,33 +12,39 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from . import attacks as attacks
+    from . import certify as certify
     from . import data as data
+    from . import evaluation as evaluation
     from . import lab as lab
+    from . import linear as linear
     from . import losses as losses
     from . import measure as measure
     from . import models as models
     from . import papers as papers
-    from . import reduce as reduce
+    from . import reductions as reductions
     from . import report as report
     from . import theory as theory
     from . import threats as threats
     from . import training as training
-    from .measure.robustness import evaluate as evaluate
+    from .evaluation import evaluate as evaluate
     from .training import fit as fit
 
 __version__ = "0.1.0"
 
-_OBJECTS = {"evaluate": "advlab.measure.robustness", "fit": "advlab.training"}
+_OBJECTS = {"evaluate": "advlab.evaluation", "fit": "advlab.training"}
 _ROOMS = (
     "threats",
     "losses",
     "data",
     "models",
     "attacks",
+    "certify",
+    "evaluation",
     "training",
-    "theory",
     "measure",
-    "reduce",
+    "linear",
+    "theory",
+    "reductions",
     "report",
     "lab",
     "papers",

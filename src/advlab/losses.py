@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Shaped
 from torch import Tensor, nn
 
-from .errors import AdvlabError
+from .core.errors import AdvlabError
 
 PerExample = Callable[[Tensor, Tensor], Tensor]
 """Outputs and targets, a row an example, to one value an example."""

@@ -25,7 +25,7 @@ from advlab.attacks import (
     MinimumNorm,
     Surrogate,
 )
-from advlab.errors import AdvlabError
+from advlab.core.errors import AdvlabError
 from advlab.losses import ModelLoss, cross_entropy, logistic, margin, squared
 from advlab.threats import Ball, Cap
 

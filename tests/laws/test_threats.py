@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from advlab.errors import AdvlabError
+from advlab.core.errors import AdvlabError
 from advlab.threats import Ball, Cap, Threat
 
 boxes = st.sampled_from([None, (0.0, 1.0)])

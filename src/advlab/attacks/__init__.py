@@ -1,11 +1,15 @@
 """Attacks: one algorithm per file, one interface, one registry."""
 
+from ._engine.minimum_norm import Minimal as Minimal
+from ._engine.minimum_norm import MinimumNorm as MinimumNorm
 from .apgd import APGD as APGD
 from .autoattack import AutoAttack as AutoAttack
 from .autoattack import Stage as Stage
 from .base import Attack as Attack
 from .base import Attacked as Attacked
 from .base import Loss as Loss
+from .baselines import Identity as Identity
+from .baselines import Random as Random
 from .carlini_wagner import CarliniWagner as CarliniWagner
 from .deepfool import DeepFool as DeepFool
 from .ead import EAD as EAD
@@ -16,16 +20,12 @@ from .fgm import FGM as FGM
 from .grid import Grid as Grid
 from .gta import GTA as GTA
 from .gta import SignalPatch as SignalPatch
-from .maps import Anti as Anti
-from .maps import Fixed as Fixed
-from .maps import Switch as Switch
 from .mim import MIM as MIM
-from .minimum import Minimal as Minimal
-from .minimum import MinimumNorm as MinimumNorm
+from .non_adversarial import Anti as Anti
+from .non_adversarial import Fixed as Fixed
+from .non_adversarial import Switch as Switch
 from .pgd import PGD as PGD
-from .simple import Identity as Identity
-from .simple import Random as Random
-from .smooth import SmoothPGD as SmoothPGD
+from .smoothadv import SmoothPGD as SmoothPGD
 from .spsa import SPSA as SPSA
 from .square import Square as Square
 from .surrogate import Surrogate as Surrogate

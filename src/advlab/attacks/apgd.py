@@ -3,13 +3,13 @@
 from pydantic import PositiveInt, model_validator
 from torch import Tensor
 
-from ..randomness import Rng
+from ..core.randomness import Rng
 from ..threats import Threat
+from ._engine.gradient_ascent import Fence
+from ._engine.objective import Climb, Hill, may_leave
+from ._engine.step_sizes import Progress, step_rule
+from ._engine.targets import Targets, aims, check_climb
 from .base import Attack, Scout
-from .climb import Climb, Hill, may_leave
-from .steps import Progress, step_rule
-from .targets import Targets, aims, check_climb
-from .walk import Fence
 
 
 class APGD(Attack):

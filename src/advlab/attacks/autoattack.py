@@ -9,15 +9,15 @@ from jaxtyping import Bool
 from pydantic import PositiveInt
 from torch import Tensor
 
+from ..core.randomness import Rng
 from ..losses import ModelLoss, margin
-from ..randomness import Rng
 from ..threats import Threat
+from ._engine.channels_last import relaid
+from ._engine.margins import classifies
+from ._engine.objective import Climb, Hill, may_leave
 from .apgd import APGD
 from .base import Attack, Attacked, Loss, Scout
-from .climb import Climb, Hill, may_leave
-from .decision import classifies
 from .fab import FAB
-from .layout import relaid
 from .square import Square
 
 TARGETS = 9

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..config import Config
-from ..errors import AdvlabError
+from ..core.config import Config
+from ..core.errors import AdvlabError
+from ..core.randomness import Rng
 from ..losses import ModelLoss
-from ..randomness import Rng
 from ..threats import Threat
 from ..threats.base import per_example
 

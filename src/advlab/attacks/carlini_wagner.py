@@ -8,8 +8,8 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from ..threats.base import per_example
-from .minimum import Chase
-from .penalised import Penalised
+from ._engine.minimum_norm import Chase
+from ._engine.penalised import Penalised
 
 EDGE = 1 - 1e-4
 """Inputs on the edge of the box start this far out, for at the edge the sine is flat."""

@@ -3,9 +3,9 @@
 import torch
 from pydantic import NonNegativeFloat, PositiveInt
 
-from ..randomness import Rng
-from .boundary import nearest_plane
-from .minimum import Chase, MinimumNorm
+from ..core.randomness import Rng
+from ._engine.hyperplane import nearest_plane
+from ._engine.minimum_norm import Chase, MinimumNorm
 
 
 class DeepFool(MinimumNorm):

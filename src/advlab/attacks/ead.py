@@ -6,8 +6,8 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from ..threats.base import per_example
-from .minimum import Chase
-from .penalised import Penalised
+from ._engine.minimum_norm import Chase
+from ._engine.penalised import Penalised
 
 
 class EAD(Penalised):

@@ -4,7 +4,7 @@ import warnings
 
 import torch
 
-from ..randomness import Rng
+from ..core.randomness import Rng
 from ..threats import Threat
 from .base import Attack, Scout
 

@@ -5,11 +5,11 @@ from jaxtyping import Float, Int
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from ..randomness import Rng
+from ..core.randomness import Rng
 from ..threats import Ball
 from ..threats.base import per_example
-from .boundary import nearest_plane, onto_plane
-from .minimum import Chase, MinimumNorm
+from ._engine.hyperplane import nearest_plane, onto_plane
+from ._engine.minimum_norm import Chase, MinimumNorm
 
 
 class FAB(MinimumNorm):

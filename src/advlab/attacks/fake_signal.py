@@ -7,8 +7,8 @@ from jaxtyping import Int
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, model_validator
 from torch import Tensor
 
-from ..errors import AdvlabError
-from ..randomness import Rng
+from ..core.errors import AdvlabError
+from ..core.randomness import Rng
 from ..threats import Threat
 from .base import Attack, Scout
 from .gta import patches, unit

@@ -7,8 +7,8 @@ from jaxtyping import Float
 from pydantic import PositiveInt
 from torch import Tensor
 
-from ..errors import AdvlabError
-from ..randomness import Rng
+from ..core.errors import AdvlabError
+from ..core.randomness import Rng
 from ..threats import Cap, Threat
 from ..threats.base import per_example, unit_l2
 from .base import Attack, Scout

@@ -8,13 +8,13 @@ from jaxtyping import Float
 from pydantic import ConfigDict, PositiveFloat, field_serializer
 from torch import Tensor, nn
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
+from ..core.fingerprint import digest
+from ..core.randomness import Rng
 from ..losses import evaluating
-from ..randomness import Rng
 from ..threats import Threat
 from ..threats.base import per_example
 from .base import Attack, Scout, value_and_gradient
-from .digest import digest
 
 
 class GTA(Attack):

@@ -4,7 +4,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 from torch import Tensor
 
 from ..threats.base import per_example
-from .walk import Walk
+from ._engine.gradient_ascent import Walk
 
 
 class MIM(Walk):

@@ -2,7 +2,7 @@
 
 from torch import Tensor
 
-from .walk import Walk
+from ._engine.gradient_ascent import Walk
 
 
 class PGD(Walk):

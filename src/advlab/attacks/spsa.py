@@ -4,11 +4,11 @@ import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from ..randomness import Rng, uniform
+from ..core.randomness import Rng, uniform
 from ..threats import Ball, Threat
 from ..threats.base import unit_l2
+from ._engine.queries import Query
 from .base import Attack, Scout
-from .black_box import Query
 
 
 class SPSA(Attack):

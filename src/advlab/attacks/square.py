@@ -7,12 +7,12 @@ from jaxtyping import Float
 from pydantic import Field, PositiveInt
 from torch import Tensor
 
-from ..randomness import Rng, uniform
+from ..core.randomness import Rng, uniform
 from ..threats import Ball, Threat
 from ..threats.ball import ORDER
+from ._engine.queries import Query
+from ._engine.square_windows import Groups, Squares, windows
 from .base import Attack, Scout
-from .black_box import Query
-from .windows import Groups, Squares, windows
 
 HALVINGS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """After these fractions of the queries the windows cover half as much."""

@@ -2,7 +2,7 @@
 
 from pydantic import NonNegativeFloat, SerializeAsAny
 
-from ..randomness import Rng
+from ..core.randomness import Rng
 from ..threats import Ball, Threat
 from ..threats.base import per_example
 from .base import Attack, Scout

@@ -5,11 +5,11 @@ from typing import ClassVar
 from pydantic import ConfigDict, SerializeAsAny, field_serializer
 from torch import nn
 
-from ..errors import AdvlabError
-from ..randomness import Rng
+from ..core.errors import AdvlabError
+from ..core.fingerprint import digest
+from ..core.randomness import Rng
 from ..threats import Threat
 from .base import Attack, Scout
-from .digest import digest
 from .pgd import PGD
 
 

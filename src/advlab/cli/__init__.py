@@ -9,7 +9,7 @@ from typer.core import TyperGroup
 from typer.main import get_command
 
 from .. import __version__
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 
 VERBS: dict[str, tuple[str, str]] = {
     "list": ("advlab.cli.list:list_experiments", "Show the experiments and their claims."),

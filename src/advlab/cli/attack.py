@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from ..measure.robustness import Evaluation
+    from ..evaluation import Evaluation
     from ..threats import Ball
     from .examples import Sample
 
@@ -127,9 +127,9 @@ def _bracket(
     net: "Callable[[Tensor], Tensor]", sample: "Sample", ball: "Ball", seed: int, store: Path,
     resume: bool, settings: dict[str, Any],
 ) -> "Evaluation":  # fmt: skip
-    from ..measure.robustness import evaluate, plan
-    from ..measure.robustness.journal import Journal
-    from ..randomness import generator
+    from ..core.randomness import generator
+    from ..evaluation import evaluate, plan
+    from ..evaluation.resume import Journal
 
     plan(settings["attack"])  # a mistaken name must not cost the batches of an earlier run
     if not resume:

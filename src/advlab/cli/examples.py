@@ -8,11 +8,11 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from ..core.errors import AdvlabError
+from ..core.randomness import generator
 from ..data import cifar10, mnist
 from ..data.arrays import Arrays, load
 from ..data.directory import SETS
-from ..errors import AdvlabError
-from ..randomness import generator
 
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".dill")
 Box = tuple[float, float]

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 
 DYNAMIC = (
     "export it with torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim('n')},)) "

@@ -41,7 +41,7 @@ def _entry(experiment) -> dict:
         "title": about.title,
         "scales": list(about.seconds),
         "seconds": about.seconds,
-        "claims": about.claims,
+        "claims": {f"{experiment.name}/{id}": claim for id, claim in about.claims.items()},
     }
 
 

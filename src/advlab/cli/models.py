@@ -14,7 +14,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 
 Model = Callable[[Tensor], Tensor]
 KINDS = "module:object, a .pt2 file of torch.export, a TorchScript file or a .safetensors file"
@@ -58,7 +58,7 @@ def imported(source: str) -> Any:
     """An object by the name of its module, or of its file, with the current directory searched."""
     place, _, name = source.rpartition(":")
     if place.endswith(".py"):
-        from ..lab.source import find
+        from ..lab.loader import find
 
         module = find(place)
     else:

@@ -35,7 +35,7 @@ def report(
       advlab report --out runs --to report.html
       advlab report --scale paper
     """
-    from ..errors import AdvlabError
+    from ..core.errors import AdvlabError
     from ..report.findings import load
     from ..report.page import write_report
 

@@ -105,7 +105,10 @@ def _show(result: "Result", as_json: bool) -> None:
 
 
 def _line(result: "Result") -> str:
-    verdicts = [verdict.model_dump(include=set(_COLUMNS)) for verdict in result.verdicts]
+    verdicts = [
+        verdict.model_dump(include=set(_COLUMNS)) | {"id": result.name(verdict)}
+        for verdict in result.verdicts
+    ]
     return json.dumps({"experiment": result.experiment, "verdicts": verdicts})
 
 

@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float, Integer, Shaped, UInt8
 from torch import Tensor
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 
 
 class Arrays(NamedTuple):

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 import torch
 from pydantic import PositiveInt
 
-from ..config import Config
-from ..errors import AdvlabError
+from ..core.config import Config
+from ..core.errors import AdvlabError
 
 
 class DataModel(Config):

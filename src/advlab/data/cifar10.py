@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from jaxtyping import UInt8
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 from .arrays import Arrays, from_bytes, read_npz
 from .directory import Split, absent, data_root, find
 

@@ -16,7 +16,7 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 from .arrays import Arrays, from_bytes
 from .directory import Split, absent, find
 

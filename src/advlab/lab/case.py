@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
 
-from ..config import Config
-from ..errors import AdvlabError
+from ..core.config import Config
+from ..core.errors import AdvlabError
 
 Scale = Literal["smoke", "laptop", "paper"]
 

@@ -9,12 +9,12 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 from ..report import Result, Verdict, undecide
 from . import provenance
+from .backends import EngineName
 from .case import About, Case, Computed, Scale
-from .engines import EngineName
-from .source import find, name
+from .loader import find, name
 from .store import Store
 from .sweep import Swept, sweep
 

@@ -18,7 +18,7 @@ import polars as pl
 import safetensors
 import safetensors.numpy
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 from . import provenance
 from .case import Case, Computed
 

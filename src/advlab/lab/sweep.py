@@ -10,13 +10,13 @@ from typing import Any, Literal
 
 import polars as pl
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 from ..report import Failure
+from .backends import Engine, EngineName
+from .backends import engine as engine_of
 from .case import Case, Computed
-from .engines import Engine, EngineName
-from .engines import engine as engine_of
+from .loader import find
 from .progress import Progress
-from .source import find
 from .store import Corrupt, Store, Stored, encode
 from .threads import one_thread
 

@@ -1,4 +1,1 @@
 """What a trained model shows."""
-
-from .robustness import Evaluation as Evaluation
-from .robustness import evaluate as evaluate

@@ -21,7 +21,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 from ..losses import evaluating, value_and_slope
 from ..training import Moment
 from .linearity import derivative_along

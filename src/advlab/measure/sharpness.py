@@ -13,8 +13,8 @@ from torch import Tensor
 
 from ..attacks import PGD, Attack, Loss
 from ..attacks.base import value_and_gradient
+from ..core.randomness import Rng, generator
 from ..losses import ModelLoss, PerExample, resolve
-from ..randomness import Rng, generator
 from ..threats import Ball
 from ..threats.base import check_finite
 

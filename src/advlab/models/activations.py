@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 
 Curve = Callable[[Tensor], Tensor]
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 
 
 class Normalised(nn.Module):

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 from .seeded import seeded
 
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, stack_module_state, vmap
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 
 
 class Stack(nn.Module):

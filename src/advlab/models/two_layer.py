@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
 from .activations import Activation, resolve
 
 Init = Literal["symmetric", "paired", "paired_sphere", "torch"]

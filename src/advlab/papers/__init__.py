@@ -1,56 +1,65 @@
-"""One folder a paper, one file a figure or table; the names below run them."""
+"""One folder per paper, one file per figure, table or question; the names below run them."""
 
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
-from ..errors import AdvlabError
+from ..core.errors import AdvlabError
+
+ITEMS: dict[str, tuple[str, ...]] = {
+    "benign": ("lemmas", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6"),
+    "convergence": (
+        "any_attack",
+        "projected_deep",
+        "lazy_regime",
+        "robust_interpolation",
+        "kernel_parity",
+        "robust_capacity",
+        "regret_audit",
+    ),
+    "cgro": (
+        "phases",
+        "race",
+        "adversarial_weight",
+        "phase_times",
+        "other_attacks",
+        "explicit_classifier",
+        "exponential_lower_bound",
+        "flatness_bound",
+        "network_attacks",
+    ),
+    "generalization": (
+        "fig1",
+        "fig3",
+        "fig4",
+        "fig5",
+        "fig6",
+        "fig9",
+        "fig10",
+        "fig11",
+        "fig12",
+        "fig13",
+        "lasso",
+        "linf_attacks",
+        "closed_forms",
+        "surrogate_limit",
+    ),
+    "purification": (
+        "clean_then_adversarial",
+        "radius_curves",
+        "pure_start",
+        "random_start",
+        "lottery_tickets",
+        "dimension_trends",
+        "linear_and_ntk",
+        "linf_threats",
+    ),
+}
+"""Each paper's experiments, in the order of its story."""
 
 EXPERIMENTS: dict[str, str] = {
-    "benign/lemmas": "advlab.papers.benign.lemmas",
-    "benign/fig1": "advlab.papers.benign.fig1",
-    "benign/fig2": "advlab.papers.benign.fig2",
-    "benign/fig3": "advlab.papers.benign.fig3",
-    "benign/fig4": "advlab.papers.benign.fig4",
-    "benign/fig5": "advlab.papers.benign.fig5",
-    "benign/fig6": "advlab.papers.benign.fig6",
-    "convergence/a1": "advlab.papers.convergence.a1",
-    "convergence/a2": "advlab.papers.convergence.a2",
-    "convergence/a3": "advlab.papers.convergence.a3",
-    "convergence/a4": "advlab.papers.convergence.a4",
-    "convergence/a4b": "advlab.papers.convergence.a4b",
-    "convergence/a5": "advlab.papers.convergence.a5",
-    "convergence/a6": "advlab.papers.convergence.a6",
-    "cgro/s1": "advlab.papers.cgro.s1",
-    "cgro/s2": "advlab.papers.cgro.s2",
-    "cgro/s3": "advlab.papers.cgro.s3",
-    "cgro/s4": "advlab.papers.cgro.s4",
-    "cgro/s5": "advlab.papers.cgro.s5",
-    "cgro/s6": "advlab.papers.cgro.s6",
-    "cgro/s7": "advlab.papers.cgro.s7",
-    "cgro/s8": "advlab.papers.cgro.s8",
-    "cgro/s9": "advlab.papers.cgro.s9",
-    "generalization/fig1": "advlab.papers.generalization.fig1",
-    "generalization/fig3": "advlab.papers.generalization.fig3",
-    "generalization/fig4": "advlab.papers.generalization.fig4",
-    "generalization/fig5": "advlab.papers.generalization.fig5",
-    "generalization/fig6": "advlab.papers.generalization.fig6",
-    "generalization/fig9": "advlab.papers.generalization.fig9",
-    "generalization/fig10": "advlab.papers.generalization.fig10",
-    "generalization/fig11": "advlab.papers.generalization.fig11",
-    "generalization/fig12": "advlab.papers.generalization.fig12",
-    "generalization/fig13": "advlab.papers.generalization.fig13",
-    "generalization/lasso": "advlab.papers.generalization.lasso",
-    "generalization/linf": "advlab.papers.generalization.linf",
-    "generalization/closed_forms": "advlab.papers.generalization.closed_forms",
-    "generalization/surrogate_limit": "advlab.papers.generalization.surrogate_limit",
-    "purification/syn_a": "advlab.papers.purification.syn_a",
-    "purification/syn_b": "advlab.papers.purification.syn_b",
-    "purification/syn_c": "advlab.papers.purification.syn_c",
-    "purification/syn_d": "advlab.papers.purification.syn_d",
-    "purification/tickets": "advlab.papers.purification.tickets",
-    "purification/trends": "advlab.papers.purification.trends",
-    "purification/ntk": "advlab.papers.purification.ntk",
-    "purification/linf": "advlab.papers.purification.linf",
+    f"{paper}/{item}": f"advlab.papers.{paper}.experiments.{item}"
+    for paper, items in ITEMS.items()
+    for item in items
 }
 
 

@@ -11,8 +11,8 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from ..errors import AdvlabError
-from . import tidy
+from ..core.errors import AdvlabError
+from . import aggregate
 from .theme import CATEGORIES, TICKS
 
 WIDTH, HEIGHT = 260, 210
@@ -42,7 +42,7 @@ def curves(
 
     `theory` has the same columns and is drawn dashed; without the column x it is level lines.
     """
-    rows = tidy.means(table, x, y, color, log_x=log_x, log_y=log_y)
+    rows = aggregate.means(table, x, y, color, log_x=log_x, log_y=log_y)
     axes = _Axes(table, x, y, color, x_title, y_title, log_x, log_y)
     band = axes.chart(rows).mark_area(opacity=0.16).encode(y=axes.y("low"), y2="high")
     # Only points carry a tooltip of their own place, so the line has invisible ones.
@@ -65,7 +65,7 @@ def points(
     log_y: bool = False,
 ) -> alt.LayerChart:
     """The mean of y at each x as a point, with an error bar of one standard deviation."""
-    rows = tidy.means(table, x, y, color, log_x=log_x, log_y=log_y)
+    rows = aggregate.means(table, x, y, color, log_x=log_x, log_y=log_y)
     axes = _Axes(table, x, y, color, x_title, y_title, log_x, log_y, padding=14)
     bars = axes.chart(rows).mark_rule(strokeWidth=1.5).encode(y=axes.y("low"), y2="high")
     dots = axes.chart(rows).mark_point(filled=True, size=60, opacity=1)
@@ -85,7 +85,7 @@ def boxes(
     log_y: bool = False,
 ) -> alt.LayerChart:
     """The extremes, quartiles and median of y at each x."""
-    rows = tidy.five_numbers(table, x, y, color)
+    rows = aggregate.five_numbers(table, x, y, color)
     axes = _Axes(table, x, y, color, x_title, y_title, log_y=log_y, beside=True)
     whiskers = axes.chart(rows).mark_rule(strokeWidth=1.5).encode(y=axes.y("low"), y2="high")
     box = axes.chart(rows).mark_bar(size=12, strokeWidth=1.5).encode(y=axes.y("q1"), y2="q3")
@@ -119,7 +119,7 @@ def heat(
     them, or on a log axis, cells are drawn to scale and meet halfway between levels; else cells
     are alike.
     """
-    rows = tidy.cells(table, x, y, value)
+    rows = aggregate.cells(table, x, y, value)
     scale = alt.Scale(domain=list(domain), clamp=True) if domain else alt.Undefined
     color = alt.Color("value:Q", title=value_title or value, scale=scale)
     titles = {"x": x_title or x, "y": y_title or y, "value": value_title or value}
@@ -129,7 +129,7 @@ def heat(
     encodings = {"color": color, "tooltip": tooltip}
     if lines is None and not (log_x or log_y):
         return _ordinal(table, x, y, rows, titles, title).encode(**encodings)
-    places = _Place(tidy.levels(table, x), log_x), _Place(tidy.levels(table, y), log_y)
+    places = _Place(aggregate.levels(table, x), log_x), _Place(aggregate.levels(table, y), log_y)
     cells = _cells_to_scale(rows, *places, titles).encode(**encodings)
     overlay = [] if lines is None else _contours(lines, x, y, *places, titles)
     return _layer([cells, *overlay], title)
@@ -173,13 +173,15 @@ class _Axes:
         if self.color:
             encodings["color"] = self.hue()
         if self.color and self.beside:
-            encodings["xOffset"] = alt.XOffset("color:N", sort=tidy.labels(self.table, self.color))
+            encodings["xOffset"] = alt.XOffset(
+                "color:N", sort=aggregate.labels(self.table, self.color)
+            )
         return alt.Chart(rows, width=WIDTH, height=HEIGHT).encode(**encodings)
 
     def x(self) -> alt.X:
         title = self.x_title or self.x_name
         if self.beside or not self.table[self.x_name].dtype.is_numeric():
-            order = tidy.levels(self.table, self.x_name).to_list()
+            order = aggregate.levels(self.table, self.x_name).to_list()
             return alt.X("x:O", title=title, sort=order)
         scale = _scale(self.log_x, nice=False, padding=self.padding)
         return alt.X("x:Q", title=title, scale=scale, axis=_axis(self.log_x))
@@ -190,7 +192,7 @@ class _Axes:
         return alt.Y(f"{column}:Q", title=title, scale=scale, axis=_axis(self.log_y))
 
     def names(self) -> list[str]:
-        return tidy.labels(self.table, self.color or "")
+        return aggregate.labels(self.table, self.color or "")
 
     def hue(self) -> alt.Color:
         names = self.names()
@@ -217,7 +219,7 @@ class _Axes:
         if theory is None:
             return []
         color = self.color if self.color in theory.columns else None
-        rows = tidy.lines(theory, self.x_name, self.y_name, color, log_x=self.log_x)
+        rows = aggregate.lines(theory, self.x_name, self.y_name, color, log_x=self.log_x)
         rows = rows.with_columns(line=pl.lit(DASHED))
         level = self.x_name not in theory.columns
         chart = alt.Chart(rows, width=WIDTH, height=HEIGHT)
@@ -239,14 +241,16 @@ def _ordinal(
     table: pl.DataFrame, x: str, y: str, rows: pl.DataFrame, titles: dict[str, str], title: str
 ) -> alt.Chart:
     text = rows.with_columns(
-        *(pl.Series(name, [tidy.label(level) for level in rows[name]]) for name in ("x", "y"))
+        *(pl.Series(name, [aggregate.label(level) for level in rows[name]]) for name in ("x", "y"))
     )
     chart = alt.Chart(text, width=WIDTH, height=HEIGHT, title=title or alt.Undefined)
     # A little overlap, as the ground shines through where edges fall between pixels.
     full = alt.RelativeBandSize(band=1.05)
     return chart.mark_rect(width=full, height=full).encode(
-        x=alt.X("x:O", title=titles["x"], sort=tidy.labels(table, x), axis=alt.Axis(grid=False)),
-        y=alt.Y("y:O", title=titles["y"], sort=tidy.labels(table, y)[::-1]).axis(grid=False),
+        x=alt.X(
+            "x:O", title=titles["x"], sort=aggregate.labels(table, x), axis=alt.Axis(grid=False)
+        ),
+        y=alt.Y("y:O", title=titles["y"], sort=aggregate.labels(table, y)[::-1]).axis(grid=False),
     )
 
 
@@ -321,7 +325,7 @@ def _contours(
     rows = pl.DataFrame(
         {"x": across.seen(lines[x]), "y": up.seen(lines[y]), "line": lines["line"]}
     ).with_row_index("order")
-    names = tidy.labels(lines, "line")
+    names = aggregate.labels(lines, "line")
     chart = alt.Chart(rows, width=WIDTH, height=HEIGHT).encode(
         x=alt.X("x:Q", title=titles["x"], scale=across.scale(), axis=across.axis()),
         y=alt.Y("y:Q", title=titles["y"], scale=up.scale(), axis=up.axis()),

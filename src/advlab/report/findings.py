@@ -6,8 +6,8 @@ from typing import Annotated
 
 from pydantic import StringConstraints
 
-from ..config import Config
-from ..errors import AdvlabError
+from ..core.config import Config
+from ..core.errors import AdvlabError
 
 
 class Finding(Config):

@@ -4,7 +4,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from . import tidy
+from . import aggregate
 from .charts import HEIGHT, WIDTH
 
 DARK = 0.55
@@ -26,17 +26,17 @@ def matrix(
 
     Shades need no legend, and are no colours: beside other charts theirs keep one meaning.
     """
-    rows = tidy.cells(table, x, y, value)
+    rows = aggregate.cells(table, x, y, value)
     text = rows.with_columns(
         pl.Series("share", _shares(rows["value"].to_numpy())),
         pl.Series("shown", [_short(one) for one in rows["value"]]),
-        *(pl.Series(name, [tidy.label(level) for level in rows[name]]) for name in ("x", "y")),
+        *(pl.Series(name, [aggregate.label(level) for level in rows[name]]) for name in ("x", "y")),
     )
     chart = alt.Chart(text, width=WIDTH, height=HEIGHT).encode(
-        x=alt.X("x:O", title=x_title or x, sort=tidy.labels(table, x)).axis(
+        x=alt.X("x:O", title=x_title or x, sort=aggregate.labels(table, x)).axis(
             grid=False, labelAngle=0
         ),
-        y=alt.Y("y:O", title=y_title or y, sort=tidy.labels(table, y)).axis(grid=False),
+        y=alt.Y("y:O", title=y_title or y, sort=aggregate.labels(table, y)).axis(grid=False),
         tooltip=[
             alt.Tooltip("y", title=y_title or y),
             alt.Tooltip("x", title=x_title or x),

@@ -16,8 +16,8 @@ from altair import SCHEMA_VERSION
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from ..errors import AdvlabError
-from . import words
+from ..core.errors import AdvlabError
+from . import formatting
 from .findings import Finding
 from .result import Result
 from .theme import theme
@@ -88,14 +88,14 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["plural"] = words.plural
+    environment.globals["plural"] = formatting.plural
     environment.filters |= {
-        "duration": words.duration,
-        "interval": words.interval,
-        "number": words.number,
-        "prose": words.prose,
-        "setting": words.setting,
-        "settings": words.settings,
+        "duration": formatting.duration,
+        "interval": formatting.interval,
+        "number": formatting.number,
+        "prose": formatting.prose,
+        "setting": formatting.setting,
+        "settings": formatting.settings,
         "script_json": _script_json,
     }
     return environment

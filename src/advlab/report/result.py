@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import Field
 
-from ..config import Config
+from ..core.config import Config
 from .verdict import Verdict
 
 
@@ -36,5 +36,5 @@ class Result(Config):
     chart: dict[str, Any] = Field(default_factory=dict)
 
     def name(self, verdict: Verdict) -> str:
-        """A verdict's name among all experiments: its id, or experiment/id if that has no "/"."""
-        return verdict.id if "/" in verdict.id else f"{self.experiment}/{verdict.id}"
+        """A verdict's name among all experiments: the experiment's name, then its label."""
+        return f"{self.experiment}/{verdict.id}"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from .decide import sample
+from .rules import sample
 
 
 def ends(table: pl.DataFrame) -> pl.DataFrame:

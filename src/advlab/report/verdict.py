@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from ..config import Config
+from ..core.config import Config
 
 Outcome = Literal["supported", "refuted", "undecided"]
 

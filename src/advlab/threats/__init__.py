@@ -4,5 +4,3 @@ from .ball import Ball as Ball
 from .base import Norm as Norm
 from .base import Threat as Threat
 from .cap import Cap as Cap
-from .compatibility import Compatibility as Compatibility
-from .compatibility import compatibility as compatibility

@@ -5,8 +5,8 @@ from jaxtyping import Bool, Float
 from pydantic import model_validator
 from torch import Tensor
 
-from ..errors import AdvlabError
-from ..randomness import Rng
+from ..core.errors import AdvlabError
+from ..core.randomness import Rng
 from .base import Norm, Threat, check_finite, per_example, unit_l2
 from .sampling import uniform_in_ball
 from .solve import fill_l1, shrink_to_l1, stretch_to_l2

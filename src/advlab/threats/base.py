@@ -8,9 +8,9 @@ from jaxtyping import Bool, Float, Shaped
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from ..config import Config
-from ..errors import AdvlabError
-from ..randomness import Rng
+from ..core.config import Config
+from ..core.errors import AdvlabError
+from ..core.randomness import Rng
 
 Norm = Literal["l1", "l2", "linf"]
 

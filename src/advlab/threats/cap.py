@@ -8,8 +8,8 @@ from pydantic import Field
 from scipy.special import betainc, betaincinv
 from torch import Tensor
 
-from ..errors import AdvlabError
-from ..randomness import Rng, normal, uniform
+from ..core.errors import AdvlabError
+from ..core.randomness import Rng, normal, uniform
 from .base import Threat, check_finite, unit_l2
 
 

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..randomness import Rng, normal, uniform
+from ..core.randomness import Rng, normal, uniform
 from .base import Norm, unit_l2
 
 TRIES = 32

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from ..errors import AdvlabError
-from ..randomness import Rng
+from ..core.errors import AdvlabError
+from ..core.randomness import Rng
 
 
 class Batches:

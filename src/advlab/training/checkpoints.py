@@ -11,8 +11,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..config import Config
-from ..errors import AdvlabError
+from ..core.config import Config
+from ..core.errors import AdvlabError
 
 if TYPE_CHECKING:
     from .loop import _Run

@@ -9,11 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from ..attacks import Attack, Identity
-from ..config import Config
-from ..errors import AdvlabError
+from ..core.config import Config
+from ..core.errors import AdvlabError
+from ..core.randomness import Rng, generator
 from ..losses import PerExample, resolve
 from ..models import Stack
-from ..randomness import Rng, generator
 from ..threats import Ball, Threat
 from ..threats.base import check_finite
 from . import checkpoints

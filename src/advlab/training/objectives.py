@@ -11,9 +11,9 @@ from pydantic import Field, NonNegativeFloat
 from torch import Tensor
 
 from ..attacks import Attack, Loss
-from ..config import Config
+from ..core.config import Config
+from ..core.randomness import Rng
 from ..losses import ModelLoss, PerExample, check_labels, evaluating, margin
-from ..randomness import Rng
 from ..threats import Threat
 
 

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field, PositiveFloat
 from torch import Tensor
 
-from ..config import Config
+from ..core.config import Config
 
 
 class Optimizer(Config):

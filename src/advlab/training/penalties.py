@@ -8,7 +8,7 @@ from jaxtyping import Float
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from ..config import Config
+from ..core.config import Config
 
 
 class Penalty(Config):

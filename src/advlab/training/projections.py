@@ -8,7 +8,7 @@ import torch
 from pydantic import PositiveFloat
 from torch import Tensor
 
-from ..config import Config
+from ..core.config import Config
 
 
 class Projection(Config):

@@ -5,7 +5,7 @@ from abc import abstractmethod
 
 from pydantic import PositiveFloat
 
-from ..config import Config
+from ..core.config import Config
 
 
 class Schedule(Config):

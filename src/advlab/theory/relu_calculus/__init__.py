@@ -23,8 +23,6 @@ from .pieces import absolute as absolute
 from .pieces import clip as clip
 from .pieces import minimum as minimum
 from .pieces import soft_indicator as soft_indicator
-from .products import product_error as product_error
-from .products import product_network as product_network
 from .squares import least_square_depth as least_square_depth
 from .squares import square_error as square_error
 from .squares import square_network as square_network

@@ -11,10 +11,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ...errors import AdvlabError
-from ..linear.inputs import Array, Scalar
-from ..mixture.inputs import chosen
-from .inputs import length, points_of, whole
+from ...core.checks import Array, Scalar, chosen, length, points_of, whole
+from ...core.errors import AdvlabError
 from .networks import Layer, Network, across, affine, chain, copies
 from .squares import SHIFTS, square_error, square_network, square_output, square_step
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ...errors import AdvlabError
-from ..linear.inputs import Array, stack
+from ...core.checks import Array, stack
+from ...core.errors import AdvlabError
 
 Weight = Array | sparse.csr_array
 

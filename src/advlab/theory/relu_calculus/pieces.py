@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from ...errors import AdvlabError
-from ..linear.inputs import Scalar, finite
+from ...core.checks import Scalar, finite
+from ...core.errors import AdvlabError
 from .networks import Layer, Network
 
 

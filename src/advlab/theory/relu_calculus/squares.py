@@ -7,9 +7,8 @@ q_k(x) = x - sum_{s<=k} g_s(x)/4^s is the interpolant of x^2 on a grid of mesh 2
 
 import numpy as np
 
-from ...errors import AdvlabError
-from ..linear.inputs import Array
-from .inputs import whole
+from ...core.checks import Array, whole
+from ...core.errors import AdvlabError
 from .networks import Layer, Network
 
 HAT = np.array([2.0, -4.0, 2.0])

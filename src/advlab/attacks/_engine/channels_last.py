@@ -1,0 +1,58 @@
+"""The order of images in memory: on a CPU convolutions are faster with the channels last."""
+
+import torch
+from torch import Tensor, nn
+
+from ...losses import ModelLoss, evaluating
+from ...models import Stack
+from ..base import Loss
+
+CLOSE = 1e-4
+"""How far outputs may differ by rounding, as a share of the largest."""
+
+
+class ChannelsLast(nn.Module):
+    """The same network; each image is laid out pixel by pixel before it goes in."""
+
+    def __init__(self, model: nn.Module):
+        super().__init__()
+        self.model = model
+        # A new module is in train mode; this one has none of its own.
+        self.training = model.training
+
+    def forward(self, x: Tensor) -> Tensor:
+        # Not `contiguous`: images of one channel count as laid out already, and stay slow.
+        return self.model(x.to(memory_format=torch.channels_last))
+
+
+def relaid(loss: Loss, x: Tensor) -> Loss:
+    """The same loss, faster where a model convolves images on a CPU; else the loss itself.
+
+    Two rows are tried both ways. A model that cannot read the other layout (`view` refuses it), or
+    whose answers are not the same, is left as it is.
+    """
+    if not isinstance(loss, ModelLoss) or not _convolves(loss.model, x):
+        return loss
+    other = loss.under(ChannelsLast(loss.model))  # type: ignore[arg-type]
+    return other if _agree(loss, other, x[:2]) else loss
+
+
+def _convolves(model: object, x: Tensor) -> bool:
+    if x.ndim != 4 or len(x) == 0 or x.device.type != "cpu" or not isinstance(model, nn.Module):
+        return False
+    modules = list(model.modules())
+    if any(isinstance(module, (Stack, ChannelsLast)) for module in modules):
+        return False
+    return any(isinstance(module, nn.Conv2d) for module in modules)
+
+
+def _agree(one: ModelLoss, other: ModelLoss, x: Tensor) -> bool:
+    with torch.no_grad(), evaluating(one.model):
+        plain = one.model(x)
+        try:
+            laid = other.model(x)
+        except RuntimeError:
+            return False
+    if plain.shape != laid.shape:
+        return False
+    return bool(((plain - laid).abs() <= CLOSE * plain.abs().max()).all())

@@ -1,0 +1,15 @@
+"""Upper bounds: what no attack can do to a network, and a registry of the ways to show it."""
+
+from .base import Certificate as Certificate
+from .branch_and_bound import BranchAndBound as BranchAndBound
+from .branch_and_bound import Solved as Solved
+from .cascade import Certified as Certified
+from .cascade import certify as certify
+from .crown import Crown as Crown
+from .crown import CrownIBP as CrownIBP
+from .ibp import IBP as IBP
+from .linear import LinearExact as LinearExact
+from .lipschitz import Lipschitz as Lipschitz
+from .randomized_smoothing import Smoothed as Smoothed
+from .randomized_smoothing import Vote as Vote
+from .registry import CERTIFICATES as CERTIFICATES

@@ -1,0 +1,1 @@
+"""Reads networks into graphs and propagates bounds through them."""

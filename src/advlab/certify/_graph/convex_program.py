@@ -1,0 +1,144 @@
+"""The concave problem that is left when open convex units are put under their chords."""
+
+from dataclasses import dataclass
+
+import clarabel  # compiled, without types: hence the comments below
+import numpy as np
+from jaxtyping import Float
+from scipy import sparse
+
+from .one_hidden_layer import Score, ThreatSet
+
+Signs = dict[int, bool]
+"""Units whose sign is decided in this part of the set."""
+DEAD = -np.inf
+
+
+@dataclass(frozen=True)
+class NodeBound:
+    bound: float
+    """No point of this part of the set scores more: weak duality, whatever the solver did."""
+    value: float
+    """The score of a point of the threat set."""
+    split: int | None
+    """The unit whose chord lost most; None where nothing is lost."""
+
+
+class Relaxation:
+    """max over x of the score's relaxation, in parts of the threat set where signs are decided."""
+
+    def __init__(self, score: Score, threat: ThreatSet):
+        self.score, self.threat = score, threat
+        on, off = score.low >= 0, score.high <= 0
+        self.slope = score.slope + (score.weights * on) @ score.rows
+        self.constant = score.constant + float((score.weights * on) @ score.shift)
+        free = ~(on | off)
+        self.convex = np.flatnonzero(free & (score.weights > 0))
+        self.concave = np.flatnonzero(free & (score.weights < 0))
+
+    def solve(self, signs: Signs) -> NodeBound:
+        score = self.score
+        g, constant = self._linear_part(signs)
+        decided = np.array(sorted(signs), dtype=int)
+        sides = np.array([1.0 if signs[k] else -1.0 for k in sorted(signs)])
+        x, slopes, prices, infeasible = self._optimum(g, decided, sides)
+        # relu(z) >= beta z for beta in [0, 1], and price * (+-z) >= 0: a linear bound, maximised.
+        pull = np.concatenate([score.weights[self.concave] * slopes, prices * sides])
+        units = np.concatenate([self.concave, decided])
+        if infeasible and self._empty(decided, prices * sides):
+            return NodeBound(DEAD, DEAD, None)
+        bound = self.threat.support(g + pull @ score.rows[units])
+        bound += constant + float(pull @ score.shift[units])
+        return NodeBound(bound, score.value(x), self._worst_chord(x, signs))
+
+    def _linear_part(self, signs: Signs) -> tuple[Float[np.ndarray, " d"], float]:
+        """Decided units as they are, open convex ones by their chords."""
+        score, g, constant = self.score, self.slope, self.constant
+        for k in self.convex.tolist():
+            if k in signs:
+                rate, start = float(signs[k]), 0.0
+            else:
+                rate = score.high[k] / (score.high[k] - score.low[k])
+                start = -rate * score.low[k]
+            g = g + score.weights[k] * rate * score.rows[k]
+            constant += score.weights[k] * (rate * score.shift[k] + start)
+        return g, constant
+
+    def _worst_chord(self, x: np.ndarray, signs: Signs) -> int | None:
+        score = self.score
+        still = np.array([k for k in self.convex.tolist() if k not in signs], dtype=int)
+        if len(still) == 0:
+            return None
+        z, low, high = (
+            score.rows[still] @ x + score.shift[still],
+            score.low[still],
+            score.high[still],
+        )
+        chord = high * (z - low) / (high - low)
+        loss = score.weights[still] * (chord - np.maximum(z, 0))
+        return int(still[loss.argmax()])
+
+    def _empty(self, decided: np.ndarray, pull: np.ndarray) -> bool:
+        """Whether these prices prove that no point of the set has the decided signs."""
+        most = self.threat.support(pull @ self.score.rows[decided])
+        most += float(pull @ self.score.shift[decided])
+        return most < -1e-9 * float(np.abs(pull) @ np.abs(self.score.rows[decided]).sum(1))
+
+    def _optimum(
+        self, g: np.ndarray, decided: np.ndarray, sides: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
+        """A best point, slopes of the concave units, prices of the decided signs, and whether the
+        solver thinks that nothing is there."""
+        score, threat = self.score, self.threat
+        if len(decided) == 0 and len(self.concave) == 0:
+            return threat.highest(g), np.zeros(0), np.zeros(0), False
+        w, d, t = score.rows[self.concave], len(g), len(self.concave)
+        at = score.rows @ threat.center + score.shift
+        weights = -score.weights[self.concave]
+        # Variables: move, heights. Rows: height >= z, height >= 0, decided signs, the set.
+        rows = [
+            np.hstack([w, -np.eye(t)]),
+            np.hstack([np.zeros((t, d)), -np.eye(t)]),
+            np.hstack([-sides[:, None] * score.rows[decided], np.zeros((len(decided), t))]),
+        ]
+        right = [-at[self.concave], np.zeros(t), sides * at[decided]]
+        walls, room, cones = _set_rows(threat, d, t)
+        solution = _clarabel(
+            np.concatenate([-g, weights]),
+            np.vstack([*rows, walls]),
+            np.concatenate([*right, room]),
+            sum(len(r) for r in right),
+            cones,
+        )
+        z = np.maximum(np.asarray(solution.z), 0)
+        slopes = np.clip(z[:t] / weights, 0, 1)
+        x = threat.nearest(threat.center + np.nan_to_num(np.asarray(solution.x)[:d]))
+        prices = np.nan_to_num(z[2 * t : 2 * t + len(decided)])
+        return x, np.nan_to_num(slopes), prices, "Infeasible" in str(solution.status)
+
+
+def _set_rows(threat: ThreatSet, d: int, t: int) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
+    """Rows and right sides for the move, and how many are inequalities and how many a cone."""
+    eye = np.hstack([np.eye(d), np.zeros((d, t))])
+    walls, room = np.zeros((0, d + t)), np.zeros(0)
+    if threat.ball.norm == "linf" or threat.ball.box is not None:
+        walls = np.vstack([eye, -eye])
+        room = np.concatenate([threat.high - threat.center, threat.center - threat.low])
+    if threat.ball.norm == "linf":
+        return walls, room, (len(walls), 0)
+    cone = np.vstack([np.zeros((1, d + t)), -eye])
+    length = np.concatenate([[threat.ball.radius], np.zeros(d)])
+    return np.vstack([walls, cone]), np.concatenate([room, length]), (len(walls), len(cone))
+
+
+def _clarabel(q: np.ndarray, a: np.ndarray, b: np.ndarray, plain: int, cones: tuple[int, int]):
+    """min q'v with b - a v >= 0 in the first rows and in the second-order cone in the last."""
+    settings = clarabel.DefaultSettings()  # pyright: ignore[reportAttributeAccessIssue]
+    settings.verbose = False
+    kinds = [clarabel.NonnegativeConeT(plain + cones[0])]  # pyright: ignore[reportAttributeAccessIssue]
+    if cones[1]:
+        kinds.append(clarabel.SecondOrderConeT(cones[1]))  # pyright: ignore[reportAttributeAccessIssue]
+    solver = clarabel.DefaultSolver(  # pyright: ignore[reportAttributeAccessIssue]
+        sparse.csc_matrix((len(q), len(q))), q, sparse.csc_matrix(a), b, kinds, settings
+    )
+    return solver.solve()

@@ -1,0 +1,62 @@
+"""Reads a network into a graph by watching the tensor operations that it runs.
+
+So it does not matter how the network is written: modules, functions, TorchScript and exported
+programs all run the same operations. What is read is then run beside the network on other inputs,
+and refused if the two differ.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+from torch import Tensor
+
+from ...losses import evaluating
+from .graph import Graph
+from .operations import OPERATIONS
+from .tracing import Trace, Unreadable
+
+TRACED, CHECKED = 3, 5
+"""Rows that are watched, and rows of the check: different, so that mixed-up axes show."""
+
+
+def read(model: Callable[[Tensor], Tensor], x: Tensor) -> Graph:
+    """The graph of a network in eval mode, for inputs shaped as x. The network stays as it was."""
+    with torch.no_grad(), evaluating(model):
+        rows = x.detach()[torch.arange(TRACED) % len(x)].clone()
+        trace = Trace(rows, OPERATIONS)
+        out = _run(model, rows, trace)
+        place = trace.place(out)
+        if trace.fatal or place is None or not isinstance(out, Tensor):
+            raise Unreadable(trace.problem or "outputs that are not computed from the inputs")
+        graph = Graph(trace.nodes[: place + 1])
+        _check(graph, model, x.detach())
+    return graph
+
+
+def _run(model: Callable[[Tensor], Tensor], rows: Tensor, watch: AbstractContextManager) -> Tensor:
+    try:
+        with watch:
+            return model(rows)
+    except (RuntimeError, AssertionError, ValueError) as error:
+        # Exported programs of one batch size, stacks of replicates.
+        first = (str(error) or type(error).__name__).splitlines()[0]
+        raise Unreadable(f"trouble with a batch of {len(rows)}: {first}") from None
+
+
+def _check(graph: Graph, model: Callable[[Tensor], Tensor], x: Tensor) -> None:
+    """Run graph and network side by side on inputs that were not watched."""
+    share = torch.linspace(0, 1, CHECKED, dtype=x.dtype).reshape(-1, *[1] * (x.ndim - 1))
+    rows = torch.arange(CHECKED) % len(x)
+    points = share * x[rows.flip(0)] + (1 - share) * x[rows].flip(1)
+    truth = _run(model, points, nullcontext())
+    try:
+        # One at a time: a network that mixes examples will differ.
+        ours = torch.cat([graph.values(point[None])[-1] for point in points])
+    except RuntimeError as error:
+        raise Unreadable(f"operations that mix examples ({error})".splitlines()[0]) from None
+    if truth.shape != ours.shape:
+        raise Unreadable("operations that mix examples")
+    close = 1e4 * torch.finfo(x.dtype).eps * (1 + truth.abs().max())
+    if not bool(((truth - ours).abs() <= close).all()):
+        raise Unreadable("outputs that its tensor operations do not explain")

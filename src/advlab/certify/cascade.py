@@ -1,0 +1,80 @@
+"""All certificates in turn, cheapest first, each for the examples that are still open."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float, Shaped
+from torch import Tensor
+
+from ..core.errors import AdvlabError
+from ..threats import Threat
+from .base import Certificate, Model
+from .registry import CERTIFICATES
+
+Progress = Callable[[str, int, int], None]
+"""Certificate, examples it has done, examples it was given."""
+
+
+@dataclass(frozen=True)
+class Certified:
+    """Upper bounds of worst margins: an example whose bound is below zero is certified robust."""
+
+    bound: Float[Tensor, " batch"]
+    """Infinite where no certificate was asked or applied."""
+    by: list[str]
+    """The certificate that gave each bound, "" where there is none."""
+    refused: dict[str, str]
+    """Certificates that do not apply here, and why."""
+
+    @property
+    def robust(self) -> Bool[Tensor, " batch"]:
+        return self.bound < 0
+
+
+def certify(
+    model: Model,
+    x: Float[Tensor, "batch *shape"],
+    y: Shaped[Tensor, " batch"],
+    ball: Threat,
+    certificates: Iterable[str | Certificate] | None = None,
+    *,
+    alive: Bool[Tensor, " batch"] | None = None,
+    batch: int = 64,
+    progress: Progress | None = None,
+) -> Certified:
+    """The best bound of each example, by certificates that go on only with what is still open.
+
+    `alive` leaves out examples known to be broken, for which no certificate exists. The order is as
+    given, or that of CERTIFICATES. A bound that is exact ends the search.
+    """
+    bound = torch.full((len(x),), torch.inf, dtype=x.dtype)
+    by, refused = [""] * len(x), {}
+    open_rows = torch.ones(len(x), dtype=torch.bool) if alive is None else alive.clone()
+    for certificate in _resolved(certificates):
+        rows = (open_rows & (bound >= 0)).nonzero()[:, 0]
+        if len(rows) == 0:
+            break
+        reason = certificate.refuses(model, ball, x[rows[:1]])
+        if reason is not None:
+            refused[certificate.name] = reason
+            continue
+        for first in range(0, len(rows), batch):
+            some = rows[first : first + batch]
+            found = certificate.worst_margin(model, x[some], y[some], ball)
+            for row in some[found < bound[some]].tolist():
+                by[row] = certificate.name
+            bound[some] = torch.minimum(bound[some], found)
+            if progress is not None:
+                progress(certificate.name, min(first + batch, len(rows)), len(rows))
+        if certificate.exact:
+            break
+    return Certified(bound, by, refused)
+
+
+def _resolved(certificates: Iterable[str | Certificate] | None) -> list[Certificate]:
+    chosen = list(CERTIFICATES) if certificates is None else list(certificates)
+    unknown = [c for c in chosen if isinstance(c, str) and c not in CERTIFICATES]
+    if unknown:
+        raise AdvlabError(f"certificates among {', '.join(CERTIFICATES)}", ", ".join(unknown))
+    return [CERTIFICATES[c]().for_sign() if isinstance(c, str) else c for c in chosen]

@@ -1,0 +1,17 @@
+"""The list of certificates, cheapest first."""
+
+from .base import Certificate
+from .branch_and_bound import BranchAndBound
+from .crown import Crown, CrownIBP
+from .ibp import IBP
+from .linear import LinearExact
+from .lipschitz import Lipschitz
+
+CERTIFICATES: dict[str, type[Certificate]] = {
+    "linear": LinearExact,
+    "lipschitz": Lipschitz,
+    "ibp": IBP,
+    "crown_ibp": CrownIBP,
+    "crown": Crown,
+    "exact": BranchAndBound,
+}

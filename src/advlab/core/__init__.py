@@ -1,0 +1,1 @@
+"""The ground floor: errors, configs, randomness, checks of numbers, files, identity, progress."""

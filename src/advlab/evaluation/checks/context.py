@@ -1,0 +1,70 @@
+"""What a check may look at."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor, nn
+
+from ...core.randomness import generator
+from ...losses import ModelLoss, evaluating, margin
+from ...threats import Threat
+from ..outcomes import Rows
+from ..suites import Plan
+
+FEW = 64
+"""Rows that a check tries: enough to see a habit, cheap beside the attack itself."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A model and examples before the attack, or (with `rows`) after it."""
+
+    model: Callable[[Tensor], Tensor]
+    x: Tensor
+    y: Tensor
+    ball: Threat
+    plan: Plan
+    seed: int
+    rows: Rows | None = None
+    transfer: nn.Module | None = None
+
+    def rng(self, check: str) -> torch.Generator:
+        return generator("evaluate", "doubts", check, self.seed)
+
+    def loss(self, index: Tensor) -> ModelLoss:
+        return ModelLoss(self.model, self.y[index], margin)
+
+    @cached_property
+    def few(self) -> Tensor:
+        """Some rows, spread evenly."""
+        return spread(torch.arange(len(self.x)))
+
+    @cached_property
+    def outputs(self) -> Tensor:
+        """The model's answers to the few."""
+        with torch.no_grad(), evaluating(self.model):
+            return self.model(self.x[self.few])
+
+    @cached_property
+    def left(self) -> Tensor:
+        """Some of the rows that no attack has broken and no certificate proved safe."""
+        if self.rows is None:
+            return self.few
+        return spread((self.rows.uncertain & ~self.rows.broken).nonzero()[:, 0])
+
+    @property
+    def classes(self) -> int:
+        return self.outputs.shape[1] if self.outputs.ndim == 2 else 1
+
+
+def spread(index: Tensor, most: int = FEW) -> Tensor:
+    if len(index) <= most:
+        return index
+    return index[torch.linspace(0, len(index) - 1, most).round().long()]
+
+
+def notable(count: int, tried: int) -> bool:
+    """More than a few rows on the border: at least three, and at least one in fifty."""
+    return count >= max(3, tried / 50)

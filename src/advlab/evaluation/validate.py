@@ -1,0 +1,109 @@
+"""What is refused before any work is done, each in one line that says what to do."""
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from ..core.errors import AdvlabError
+from ..losses import check_labels, evaluating
+from ..threats import Threat
+from .evaluation import Doubt
+
+FEW = 64
+
+
+class Cut(nn.Module):
+    """A model that lets no gradient through, as one whose gradient is zero."""
+
+    def __init__(self, model: Callable[[Tensor], Tensor]):
+        super().__init__()
+        self.model = model
+
+    def forward(self, x: Tensor) -> Tensor:
+        outputs = self.model(x)
+        nothing = 0 * x.flatten(1).sum(1)
+        return outputs + nothing.reshape(-1, *[1] * (outputs.ndim - 1))
+
+
+def admitted(
+    model: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, ball: Threat
+) -> tuple[Callable[[Tensor], Tensor], Tensor, list[Doubt]]:
+    """A model that can be attacked, the inputs as it takes them, and what was changed for that."""
+    if x.ndim < 2 or len(x) == 0 or y.shape != x.shape[:1]:
+        raise AdvlabError(
+            "x of shape (n, ...) and y of shape (n,), n at least 1",
+            f"x {tuple(x.shape)} and y {tuple(y.shape)}",
+        )
+    ball.check_center(x)
+    x, notes = _cast(model, x)
+    outputs = first_outputs(model, x[:FEW])
+    _check_outputs(outputs, x[:FEW])
+    if outputs.ndim == 2 and outputs.shape[1] > 1:
+        _check_classes(outputs, y)
+    return (model if _connected(model, x[:1]) else Cut(model)), x, notes
+
+
+def first_outputs(model: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """The outputs in eval mode; a model that cannot take such inputs is told apart from a bug."""
+    with torch.no_grad(), evaluating(model):
+        try:
+            return model(x)
+        except (RuntimeError, ValueError, IndexError, AssertionError) as error:
+            raise AdvlabError(
+                f"a model that takes inputs of shape {tuple(x.shape)} and {x.dtype}",
+                f"{type(error).__name__}: {' '.join(str(error).split()):.200}",
+            ) from error
+
+
+def dtype_of(model: Callable[[Tensor], Tensor]) -> torch.dtype | None:
+    """The floating-point type that the model's weights have, if it has any."""
+    if not isinstance(model, nn.Module):
+        return None
+    values = (*model.parameters(), *model.buffers())
+    return next((value.dtype for value in values if value.is_floating_point()), None)
+
+
+def _cast(model: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, list[Doubt]]:
+    wanted = dtype_of(model)
+    if wanted is None or wanted == x.dtype:
+        return x, []
+    text = f"inputs are {x.dtype}, the model's weights {wanted}: the inputs were cast"
+    return x.to(wanted), [Doubt("dtype", text)]
+
+
+def _check_outputs(outputs: Tensor, x: Tensor) -> None:
+    if outputs.ndim not in (1, 2) or len(outputs) != len(x):
+        raise AdvlabError(
+            f"one row of scores an example, shape ({len(x)}, classes)",
+            f"outputs of shape {tuple(outputs.shape)}",
+            "flatten what the model returns to (n, classes)",
+        )
+    if not torch.isfinite(outputs).all():
+        bad = ~torch.isfinite(outputs).reshape(len(outputs), -1).all(1)
+        raise AdvlabError(
+            "finite outputs",
+            f"NaN or infinity from the model for {int(bad.sum())} of {len(bad)} inputs",
+            "its weights may be damaged, or its inputs in other units than it was trained on",
+        )
+
+
+def _check_classes(outputs: Tensor, y: Tensor) -> None:
+    classes = outputs.shape[1]
+    if not y.is_floating_point() and int(y.min()) == 1 and int(y.max()) == classes:
+        raise AdvlabError(
+            f"labels must be 0 .. {classes - 1}, one for each output",
+            f"labels from 1 to {classes}",
+            "they count from one: use y - 1",
+        )
+    check_labels(outputs, y)
+
+
+def _connected(model: Callable[[Tensor], Tensor], x: Tensor) -> bool:
+    """Whether outputs depend on inputs as far as autograd can see."""
+    with torch.enable_grad(), evaluating(model):
+        leaf = x.clone().requires_grad_()
+        outputs = model(leaf)
+        if not outputs.requires_grad:
+            return False
+        return torch.autograd.grad(outputs.sum(), leaf, allow_unused=True)[0] is not None

@@ -1,0 +1,91 @@
+"""Where experiments live: a registered name, a module, an object of a module, or a file."""
+
+import hashlib
+import importlib
+import importlib.util
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import AdvlabError
+
+_PAPERS = "advlab.papers."
+
+
+def find(source: str) -> Any:
+    """The module (or object) that holds an experiment's names.
+
+    Sources are "paper/item" for the papers that come with advlab, "package.module" and
+    "package.module:object" for anything that can be imported from here, and "path/to/file.py".
+    """
+    if source.endswith(".py"):
+        return _from_file(Path(source).resolve())
+    module, _, attribute = _dotted(source).partition(":")
+    if not all(part.isidentifier() for part in module.split(".")):
+        raise _unknown(source, "not a module's name")
+    found = _imported(module, source)
+    if not attribute:
+        return found
+    if not hasattr(found, attribute):
+        raise AdvlabError(f"an object {attribute!r} in the module {module}", source)
+    return getattr(found, attribute)
+
+
+def name(source: str) -> str:
+    """The experiment's name, which is also its folder: "paper/item", or the source's own name."""
+    if source.endswith(".py"):
+        path = Path(source).resolve().with_suffix("")
+        here = Path.cwd()
+        return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.stem
+    dotted = _dotted(source)
+    paper, inside, item = dotted.removeprefix(_PAPERS).partition(".experiments.")
+    if dotted.startswith(_PAPERS) and inside:
+        return f"{paper}/{item}"
+    return dotted.replace(":", ".")
+
+
+def _dotted(source: str) -> str:
+    if "/" not in source:
+        return source
+    return _PAPERS + source.replace("/", ".experiments.", 1).replace("/", ".")
+
+
+def _imported(module: str, source: str) -> Any:
+    here = os.getcwd()
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        return importlib.import_module(module)
+    except ModuleNotFoundError as error:
+        # A missing import inside the experiment's own file is that file's mistake: let it show.
+        if error.name is None or not f"{module}.".startswith(f"{error.name}."):
+            raise
+        raise _unknown(source, f"there is no module {error.name}") from None
+
+
+def _from_file(path: Path) -> Any:
+    module = f"advlab_file_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    if module in sys.modules:
+        return sys.modules[module]
+    if not path.is_file():
+        raise AdvlabError("an experiment's file", f"{path}, which does not exist")
+    spec = importlib.util.spec_from_file_location(module, path)
+    if spec is None or spec.loader is None:
+        raise AdvlabError("a Python file", path)
+    loaded = importlib.util.module_from_spec(spec)
+    sys.modules[module] = loaded
+    try:
+        spec.loader.exec_module(loaded)
+    except BaseException:
+        del sys.modules[module]
+        raise
+    return loaded
+
+
+def _unknown(source: str, why: str) -> AdvlabError:
+    return AdvlabError(
+        "an experiment's name, a module or a .py file",
+        f"{source!r} ({why})",
+        "`advlab list` shows the names",
+    )

@@ -1,0 +1,96 @@
+"""Risks of a linear model under attack, in closed form (paper eqs. 5 and 9).
+
+Data are y = theta0'x + u with x ~ N(0, cov) and u ~ N(0, sigma2). The residual of theta is then
+N(0, s^2) with s^2 = ||theta - theta0||_cov^2 + sigma2, and an attack in a ball adds
+radius * (dual norm of theta) to its absolute value.
+"""
+
+import numpy as np
+
+from ..core.checks import (
+    Array,
+    ArrayLike,
+    Numbers,
+    Scalar,
+    covariance,
+    nonnegative,
+    scalar,
+    stack,
+    together,
+    vector,
+)
+from .inputs import C0, HasBall, ball_of, norm_name
+
+DUAL = {"l2": "l2", "linf": "l1", "l1": "linf"}
+
+
+def length(theta: Array, norm: str) -> Numbers:
+    """The l1, l2 or linf norm along the last axis."""
+    order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
+    return np.linalg.norm(theta, ord=order, axis=-1)
+
+
+def squared_distance(difference: Array, cov: Array | None) -> Numbers:
+    """||difference||_cov^2 along the last axis."""
+    image = difference if cov is None else difference @ cov
+    return np.einsum("...i,...i->...", image, difference)
+
+
+def closed_form(s: Numbers, q: Numbers, radius: Numbers) -> Numbers:
+    """E(|r| + radius q)^2 for r ~ N(0, s^2): the right-hand side of eqs. 5 and 9."""
+    return s**2 + radius**2 * q**2 + 2 * C0 * radius * q * s
+
+
+def spread(
+    theta: ArrayLike, theta0: ArrayLike, sigma2: Scalar, cov: ArrayLike | None = None
+) -> Numbers:
+    """s(theta), the standard deviation of the residual theta'x - y."""
+    return np.sqrt(standard_risk(theta, theta0, sigma2, cov))
+
+
+def standard_risk(
+    theta: ArrayLike, theta0: ArrayLike, sigma2: Scalar, cov: ArrayLike | None = None
+) -> Numbers:
+    """E(theta'x - y)^2 = ||theta - theta0||_cov^2 + sigma2, one value a row of theta (..., d)."""
+    truth = vector("theta0", theta0)
+    model = stack("theta", theta, len(truth))
+    noise = scalar("sigma2", sigma2)
+    return squared_distance(model - truth, covariance(cov, len(truth))) + noise
+
+
+def total_variance(theta0: ArrayLike, sigma2: Scalar, cov: ArrayLike | None = None) -> float:
+    """v^2 = ||theta0||_cov^2 + sigma2 = Var(y), the risk of the zero model at every radius."""
+    truth = vector("theta0", theta0)
+    return float(standard_risk(np.zeros_like(truth), truth, sigma2, cov))
+
+
+def adversarial_risk(
+    theta: ArrayLike,
+    theta0: ArrayLike,
+    sigma2: Scalar,
+    ball: HasBall,
+    cov: ArrayLike | None = None,
+) -> Numbers:
+    """E max over the ball of (theta'(x + z) - y)^2, one value a row of theta (..., d).
+
+    s^2 + radius^2 q^2 + 2 radius sqrt(2/pi) q s with q the dual norm of theta: eq. 5 for l2 balls,
+    eq. 9 for linf balls; for l1 balls the same argument gives q = ||theta||_inf (derived here).
+    """
+    norm, radius = ball_of(ball)
+    return adversarial_risks(theta, theta0, sigma2, radius, norm, cov)
+
+
+def adversarial_risks(
+    theta: ArrayLike,
+    theta0: ArrayLike,
+    sigma2: Scalar,
+    radii: ArrayLike,
+    norm: str = "l2",
+    cov: ArrayLike | None = None,
+) -> Numbers:
+    """`adversarial_risk` for many radii; they broadcast with the batch axes of theta (..., d)."""
+    s = spread(theta, theta0, sigma2, cov)
+    q = length(np.asarray(theta, dtype=np.float64), DUAL[norm_name(norm)])
+    radius = nonnegative("radii", radii)
+    together(theta=np.asarray(s), radii=radius)
+    return closed_form(s, q, radius[()])

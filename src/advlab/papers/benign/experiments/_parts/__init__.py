@@ -1,0 +1,1 @@
+"""What the experiments of the benign overfitting paper share: runs, figures, claims."""

@@ -1,0 +1,46 @@
+"""The measures D1-D21 of adversarial training on the noisy mixture (benign overfitting paper).
+
+A `Snapshot` holds a network, or a stack of them, at one step with its attacked inputs; the measures
+take snapshots and give one number a replicate, example or neuron. What compares a step with the
+next takes that step itself. Their bounds are in `theory.mixture`.
+"""
+
+from .activations import Active as Active
+from .activations import activation_gain as activation_gain
+from .activations import active as active
+from .activations import active_shares as active_shares
+from .activations import lost_pairs as lost_pairs
+from .decomposition import Decomposition as Decomposition
+from .decomposition import margin_decomposition as margin_decomposition
+from .fresh_points import Errors as Errors
+from .fresh_points import aligned_share as aligned_share
+from .fresh_points import class_margins as class_margins
+from .fresh_points import errors as errors
+from .fresh_points import normalised_margin as normalised_margin
+from .fresh_points import spectral_norm as spectral_norm
+from .growth import averaged_bound as averaged_bound
+from .growth import norm_growth as norm_growth
+from .growth import relative_move as relative_move
+from .growth import weight_norm as weight_norm
+from .loss_gradients import Sandwich as Sandwich
+from .loss_gradients import gradient_alignment as gradient_alignment
+from .loss_gradients import gradient_sandwich as gradient_sandwich
+from .loss_gradients import gradient_size as gradient_size
+from .loss_gradients import loss_ratio as loss_ratio
+from .loss_gradients import noisy_training_error as noisy_training_error
+from .loss_gradients import robust_training_error as robust_training_error
+from .probes import probes as probes
+from .snapshot import Networks as Networks
+from .snapshot import Snapshot as Snapshot
+from .span import perturbation_alignment as perturbation_alignment
+from .span import signal_products as signal_products
+from .span import span_distance as span_distance
+from .standard_training import gradient_gap as gradient_gap
+from .standard_training import trajectory_cosine as trajectory_cosine
+from .steps import FreshStep as FreshStep
+from .steps import fresh_step as fresh_step
+from .steps import margin_steps as margin_steps
+from .steps import relative_margin_steps as relative_margin_steps
+from .steps import scaled_margin_steps as scaled_margin_steps
+from .steps import secant_step as secant_step
+from .steps import secants as secants

@@ -1,0 +1,166 @@
+"""Adversarial training of two-layer networks without autograd, at a cost that knows no dimension.
+
+Together with `Subspace` or `law`, which bring the inputs down to k = n + m coordinates, one step of
+gradient descent against PGD costs a few products of (n, m) with (m, m) and (m, k) matrices. The
+numbers are those of `Adversarial` with autograd (tests/test_reduce_two_layer.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Float
+from pydantic import PrivateAttr
+from torch import Tensor
+
+from ....attacks import PGD, Attack, Attacked
+from ....core.errors import AdvlabError
+from ....losses import PerExample, logistic, margin
+from ....losses import resolve as resolve_loss
+from ....reductions.gram import Layers, Score, climb
+from ....reductions.step import Step, score_of, trained
+from ....threats import Ball, Threat
+from ....training.objectives import Objective, Scene
+
+COLUMNS = 8
+REFRESH = 50
+"""Products are computed anew every so many steps; runs continue from these with the same bits."""
+
+
+class TwoLayerAdversarial(Objective):
+    """The objective `Adversarial()` for two-layer networks with one output and PGD in an l2 ball,
+    started at the clean inputs.
+
+    G = W W' and z = X W' are carried from step to step: a step of gradient descent adds M X~ to W
+    with M of rank n, so they change by products of rank n. Whether W really took that step is
+    checked on some of its columns; if not (another optimiser, a penalty), they are computed anew.
+    """
+
+    _products: "Products | None" = PrivateAttr(default=None)
+
+    def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
+        seen = attacked(scene.model, scene.x, scene.y, scene.ball, scene.attack, scene.loss)
+        return scene.loss(scene.model(seen.x), scene.y)
+
+    def value_and_grad(
+        self, scene: Scene, weights: Sequence[Tensor]
+    ) -> tuple[Float[Tensor, " replicates"], Sequence[Tensor]]:
+        attack, ball = _checked(scene.attack, scene.ball)
+        with torch.no_grad():
+            net = Layers.of(scene.model)
+            x = scene.x.reshape(scene.replicates, -1, scene.x.shape[-1])
+            products = self._current(net, x, scene.step)
+            z = _preactivations(net, products.z)
+            guide = _guide(scene.loss, scene.y.reshape(z.shape[:2]))
+            peak = climb(net, products.gram, z, guide, ball.radius, attack)
+            step = Step.at(
+                net,
+                torch.baddbmm(x, peak.C, net.weight),
+                peak.z,
+                peak.f,
+                score_of(scene.loss, scene.y),
+            )
+            grads = {name: step.gradient(name) for name in trained(scene.model)}
+            self._products = products.after(step, x, grads["weight"], scene.lr)
+        return step.loss.mean(1), [
+            grad.reshape(w.shape) for grad, w in zip(grads.values(), weights, strict=True)
+        ]
+
+    def _current(self, net: Layers, x: Tensor, step: int) -> "Products":
+        kept = self._products
+        if kept is None or step % REFRESH == 0 or not kept.fits(net.weight, x):
+            return Products.of(net.weight, x)
+        return kept
+
+
+def attacked(
+    model: object,
+    x: Float[Tensor, "rows k"],
+    y: Float[Tensor, " rows"],
+    ball: Threat,
+    attack: Attack,
+    loss: str | PerExample = "logistic",
+    rows: int = 250,
+) -> Attacked:
+    """What `attack` gives on a TwoLayer network or a stack of them, `rows` of each at a time."""
+    attack, ball = _checked(attack, ball)
+    known = resolve_loss(loss)
+    with torch.no_grad():
+        net = Layers.of(model)
+        R, k = len(net.weight), x.shape[-1]
+        gram = torch.bmm(net.weight, net.weight.mT)
+        blocks = x.reshape(R, -1, k).split(rows, 1), y.reshape(R, -1).split(rows, 1)
+        found = []
+        for block, label in zip(*blocks, strict=True):
+            z = _preactivations(net, torch.bmm(block, net.weight.mT))
+            peak = climb(net, gram, z, _guide(known, label), ball.radius, attack)
+            lost = known(peak.f.flatten(), label.flatten()).reshape(label.shape)
+            found.append((torch.baddbmm(block, peak.C, net.weight), lost))
+        points, losses = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
+    return Attacked(points.reshape(x.shape), losses.flatten())
+
+
+@dataclass(frozen=True)
+class Products:
+    """G = W W' and z = X W' of the weights that training is about to have."""
+
+    gram: Float[Tensor, "R m m"]
+    z: Float[Tensor, "R n m"]
+    expected: Float[Tensor, "R m few"]
+    """Some columns of those weights."""
+    x: Float[Tensor, "R n few"]
+
+    @classmethod
+    def of(cls, weight: Float[Tensor, "R m k"], x: Float[Tensor, "R n k"]) -> "Products":
+        gram, z = torch.bmm(weight, weight.mT), torch.bmm(x, weight.mT)
+        return cls(gram, z, weight[..., :COLUMNS].clone(), x[..., :COLUMNS])
+
+    def fits(self, weight: Tensor, x: Tensor) -> bool:
+        found = weight[..., :COLUMNS]
+        if found.shape != self.expected.shape or not torch.equal(x[..., :COLUMNS], self.x):
+            return False
+        slack = 8 * torch.finfo(weight.dtype).eps
+        return torch.allclose(
+            found, self.expected, rtol=slack, atol=slack * float(found.abs().max())
+        )
+
+    def after(
+        self,
+        step: Step,
+        x: Float[Tensor, "R n k"],
+        gradient: Float[Tensor, "R m k"],
+        lr: float,
+    ) -> "Products":
+        """After W <- W + M X~ with M = -lr times the coefficients of the gradient."""
+        M = -lr * step.coefficients
+        moved = torch.bmm(x, step.attacked.mT)
+        inner = torch.bmm(step.attacked, step.attacked.mT)
+        # W'W'' = G + M Z~ + Z~'M' + M K~ M', written as T + T'.
+        half = torch.baddbmm(step.z, inner, M.mT, alpha=0.5)
+        return Products(
+            self.gram.baddbmm_(M, half).baddbmm_(half.mT, M.mT),
+            torch.baddbmm(self.z, moved, M.mT),
+            step.weight[..., :COLUMNS] - lr * gradient[..., :COLUMNS],
+            self.x,
+        )
+
+
+def _guide(loss: PerExample, y: Float[Tensor, "R n"]) -> Score:
+    """A score that PGD climbs as it climbs the loss: they rise together."""
+    if loss not in (logistic, margin):
+        return score_of(loss, y.flatten())
+    loss(torch.zeros_like(y).flatten(), y.flatten())  # refuses labels that are not signs
+    down = -y
+    return lambda f: (down * f, down)
+
+
+def _preactivations(net: Layers, z: Tensor) -> Tensor:
+    return z if net.bias is None else z + net.bias
+
+
+def _checked(attack: Attack, ball: Threat) -> tuple[PGD, Ball]:
+    if not isinstance(ball, Ball) or ball.norm != "l2" or ball.box is not None:
+        raise AdvlabError("an l2 ball without a box: other attacks leave the span", ball)
+    if not isinstance(attack, PGD) or attack.random_start or attack.jump or attack.restarts > 1:
+        raise AdvlabError("PGD from the clean inputs: PGD(random_start=False, jump=False)", attack)
+    return attack, ball

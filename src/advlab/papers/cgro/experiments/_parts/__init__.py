@@ -1,0 +1,1 @@
+"""What the experiments of the CGRO paper share: runs, figures, claims."""

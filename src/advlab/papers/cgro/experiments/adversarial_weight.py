@@ -1,0 +1,146 @@
+"""S3: the weight of adversarial training, lambda. It sets when memorisation comes, not whether.
+
+Setting A (d = 1000, N = 20, eta = 0.02). T_1, here the first step with median_i V_i >= 1/2, goes
+like 1/lambda, as only the adversarial part of the loss is left to push once clean inputs are
+right. The paper's order of T_1 omits the factor. At lambda = 0 nothing is memorised at all: V_i
+stays at its start, and GTA errors in training are a coin's toss as in test.
+"""
+
+import polars as pl
+import torch
+from pydantic import PositiveFloat, PositiveInt
+
+from .... import lab
+from ....core.randomness import generators
+from ....report import Verdict, above, below, sample, within
+from ....report.charts import AnyChart, curves, panels, points
+from ....report.samples import ends, groups
+from ..data import Patches
+from ..reductions import patch_law
+from ._parts.patch_runs import (
+    FILTERS,
+    RATE,
+    Tester,
+    log_steps,
+    memory_times,
+    middle,
+    phases,
+    run,
+    tidy,
+)
+
+ABOUT = lab.About(
+    paper="cgro",
+    item="Theorem 4.1, experiment S3",
+    title="Any weight on adversarial examples memorises; the time is its inverse",
+    seconds={"smoke": 2, "laptop": 90, "paper": 400},
+    claims={
+        "cgro/9a": "Clean training leaves GTA training accuracy below 70 %",
+        "cgro/9b": "and memorises nothing",
+        "cgro/9c": "while clean test accuracy is at least 99 %",
+        "cgro/9d": "T_1 is proportional to 1/lambda within 30 %",
+    },
+)
+NAME = "cgro/s3"
+SHARES = (0.1, 0.3, 0.5, 0.9)
+LONG = 20_000
+"""Steps times lambda: 40 000 at lambda = 1/2, as in setting A."""
+
+
+class Case(lab.Case):
+    lam: float
+    d: PositiveInt = 1000
+    n: PositiveInt = 20
+    eta: PositiveFloat = RATE
+    steps: PositiveInt = 2 * LONG
+    tested: PositiveInt = 4000
+
+    @property
+    def cost(self) -> float:
+        return self.steps * self.replicates / 1e6
+
+
+def recipe(scale: str, seeds: int | None = None) -> list[Case]:
+    usual, long, shares, settings = {
+        "smoke": (3, 300, (0.3, 0.5), {"d": 120, "n": 5, "eta": 0.1, "tested": 200}),
+        "laptop": (20, LONG, SHARES, {}),
+        "paper": (20, LONG, (0.05, *SHARES, 0.95), {}),
+    }[scale]
+    return [
+        Case(lam=lam, steps=round(long / (lam or 0.5)), **settings, **block)
+        for block in lab.blocks(seeds or usual, 20)
+        for lam in (*shares, 0.0)
+    ]
+
+
+def compute(case: Case) -> pl.DataFrame:
+    law, seeds = Patches.scaled(n=case.n, d=case.d), list(case.seeds)
+    # The same problems for every lambda.
+    rngs = generators(NAME, "problem", seeds=seeds)
+    problem = patch_law.draw_stack(law, FILTERS, law.d**-0.5, rngs)
+    tester = Tester(case.tested, NAME, seeds=seeds)
+    clock, seen = run(
+        problem,
+        case.lam,
+        case.eta,
+        case.steps,
+        lambda state: phases(state) | tester(state),
+        log_steps(case.steps, 1.08),
+    )
+    each = torch.ones(len(seeds), dtype=torch.float64)
+    predicted = middle(memory_times(problem, case.lam * each, case.eta * each))
+    return tidy(seen, {"seed": seeds, "T1": clock.half.numpy(), "T1 sharp": predicted})
+
+
+def figure(table: pl.DataFrame) -> AnyChart:
+    rows = table.filter(pl.col("step") > 0).sort("lam", descending=True)
+    rows = rows.with_columns(pl.format("{}", "lam").alias("lambda"))
+    trained = ends(rows).filter(pl.col("lam") > 0, pl.col("T1").is_finite()).sort("lam")
+    theory = trained.select("lam", T1="T1 sharp").group_by("lam").median().sort("lam")
+    times = points(
+        trained,
+        "lam",
+        "T1",
+        theory=theory,
+        title="time of memorisation",
+        x_title="lambda",
+        y_title="T_1 (median V_i >= 1/2)",
+        log_x=True,
+        log_y=True,
+    )
+    shown = {"signal": "alpha^3 U", "median V": "median_i V_i"}
+    lines = [
+        curves(
+            rows, "step", name, "lambda", title=title, x_title="steps t", y_title=title, log_x=True
+        )
+        for name, title in shown.items()
+    ]
+    return panels([*lines, times], columns=3)
+
+
+def proportion(table: pl.DataFrame) -> pl.DataFrame:
+    """(lam, seed, ratio): lambda T_1 over what it is for the same problem at lambda = 1/2."""
+    rows = ends(table).filter(pl.col("lam") > 0)
+    scaled = rows.select("lam", "seed", time=pl.col("lam") * pl.col("T1")).sort("lam", "seed")
+    half = scaled.filter(lam=0.5).select("seed", half="time")
+    both = scaled.filter(pl.col("lam") != 0.5).join(half, on="seed", how="left")
+    # An event that was not seen has no ratio, which leaves the claim undecided.
+    ratio = pl.when(pl.col("half").is_finite()).then(pl.col("time") / pl.col("half"))
+    return both.select("lam", "seed", ratio=ratio)
+
+
+def verdicts(table: pl.DataFrame) -> list[Verdict]:
+    claims, clean = ABOUT.claims, ends(table).filter(lam=0.0)
+    clean = clean.with_columns(
+        right=1 - pl.col("GTA train"), size=pl.col("mean V").abs(), test=1 - pl.col("clean test")
+    )
+    return [
+        below("cgro/9a", claims["cgro/9a"], sample(clean, "right"), 0.7,
+              what="GTA training accuracy at lambda = 0"),
+        below("cgro/9b", claims["cgro/9b"], sample(clean, "size"), 0.05,
+              what="|mean_i V_i| at lambda = 0"),
+        above("cgro/9c", claims["cgro/9c"], sample(clean, "test"), 0.99,
+              what="clean test accuracy at lambda = 0"),
+        within("cgro/9d", claims["cgro/9d"], groups(proportion(table), "ratio", "lam"), 0.7, 1.3,
+               what="lambda T_1 over its value at lambda = 1/2"),
+    ]  # fmt: skip

@@ -1,0 +1,162 @@
+"""S4: the times of the phases against what the start of a run predicts, over d, N and eta.
+
+T_0 is when max alpha u_r reaches 1, T_1 the median over examples of when V_i reaches 1. Predicted:
+T_0 = 2 (1/u_0 - alpha)/(3 eta alpha^3 (1 - lambda)) with u_0 = max_r u_r(0), and T_1,i =
+min_{j,r} 2N/(3 eta lambda ||X_i[j]||^2 v_ijr(0)): no constant is fitted. The lines are T = T. Small
+rates show T_0 with many steps: with eta = 0.02 and the paper's scaling it is over in ten.
+
+Slopes are least squares of log observed against log predicted, one a seed.
+"""
+
+from typing import Literal
+
+import numpy as np
+import polars as pl
+import torch
+from pydantic import PositiveFloat, PositiveInt
+
+from .... import lab
+from ....core.randomness import generators
+from ....report import Verdict, every, within
+from ....report.charts import AnyChart, panels, points
+from ....report.samples import groups, slopes
+from ..data import Patches
+from ..reductions import patch_law
+from ._parts.patch_runs import FILTERS, SHARE, memory_times, middle, run, signal_times
+
+ABOUT = lab.About(
+    paper="cgro",
+    item="Lemmas A.1, A.2 and C.3, C.7, experiment S4",
+    title="Both phase times are what the start predicts",
+    seconds={"smoke": 2, "laptop": 120, "paper": 600},
+    claims={
+        "cgro/S4a": "T_0 observed grows like T_0 predicted",
+        "cgro/S4b": "and is within a factor [0.5, 1.5] of it, in every setting",
+        "cgro/S4c": "T_1 observed grows like T_1 predicted",
+        "cgro/S4d": "and is within a factor [0.5, 1.5] of it, in every setting",
+        "cgro/4/s4": "T_0 is below Lemma A.1's time in every run",
+        "cgro/6/s4": "T_1 is below Lemma A.2's time in every run",
+    },
+)
+NAME = "cgro/s4"
+DIMS = (200, 500, 1000, 2000)
+
+
+class Case(lab.Case):
+    part: Literal["T0", "T1"]
+    n: PositiveInt
+    dims: tuple[PositiveInt, ...] = DIMS
+    rates: tuple[PositiveFloat, ...]
+    steps: PositiveInt
+
+    @property
+    def cost(self) -> float:
+        return self.steps * (1 + (self.n / 20) ** 2) / 1e4
+
+
+def recipe(scale: str, seeds: int | None = None) -> list[Case]:
+    sizes, usual, a_point, settings = {
+        "smoke": ((4, 8), 3, 800, {"dims": (60, 120)}),
+        "laptop": ((40, 20, 10, 5), 20, 1000, {}),
+        "paper": ((80, 40, 20, 10, 5), 20, 2000, {"dims": (*DIMS, 4000)}),
+    }[scale]
+    return [
+        case
+        for block in lab.blocks(seeds or usual, 20)
+        for case in (
+            *(
+                Case(part="T1", n=n, rates=(0.05,), steps=a_point * n, **settings, **block)
+                for n in sizes
+            ),
+            Case(part="T0", n=5, rates=(0.0005, 0.002, 0.008), steps=4000, **settings, **block),
+        )
+    ]
+
+
+def compute(case: Case) -> pl.DataFrame:
+    """One row a run: its time, and what the sharp and the paper's formula say."""
+    cells = [(d, eta, seed) for d in case.dims for eta in case.rates for seed in case.seeds]
+    dims, rates, seeds = zip(*cells, strict=True)
+    laws = [Patches.scaled(n=case.n, d=d) for d in dims]
+    rngs = [
+        rng
+        for d in case.dims
+        for _ in case.rates
+        # The same problems for every rate.
+        for rng in generators(NAME, case.part, case.n, d, seeds=case.seeds)
+    ]
+    problem = patch_law.draw_stack(laws, FILTERS, [d**-0.5 for d in dims], rngs)
+    lam, eta = (torch.as_tensor(one).double().expand(len(cells)) for one in (SHARE, rates))
+    clock, _ = run(problem, lam, eta, case.steps, lambda state: {}, ())
+    if case.part == "T0":
+        observed = clock.signal.numpy()
+        sharp, paper = (signal_times(problem, lam, eta, form) for form in ("sharp", "paper"))
+    else:
+        observed = middle(clock.memorised)
+        sharp, paper = (
+            middle(memory_times(problem, lam, eta, form)) for form in ("sharp", "paper")
+        )
+    return pl.DataFrame(
+        {
+            "d": dims,
+            "eta": rates,
+            "seed": seeds,
+            "observed": observed,
+            "sharp": np.asarray(sharp),
+            "paper": np.asarray(paper),
+        }
+    )
+
+
+def figure(table: pl.DataFrame) -> AnyChart:
+    return panels([_against(table, part) for part in ("T0", "T1")], columns=2)
+
+
+def _against(table: pl.DataFrame, part: str) -> AnyChart:
+    """One point a run, against its own prediction."""
+    rows = table.filter(pl.col("part") == part, pl.col("observed").is_finite(), _usable())
+    rows = rows.with_columns(pl.format("d = {}", "d").alias("dimension")).sort("d")
+    ends = [float(rows.select(pl.col("sharp").min()).item() or 1),
+            float(rows.select(pl.col("sharp").max()).item() or 1)]  # fmt: skip
+    name = {"T0": "T_0, when the signal is learnt", "T1": "T_1, when noise is memorised"}
+    return points(
+        rows,
+        "sharp",
+        "observed",
+        "dimension",
+        theory=pl.DataFrame({"sharp": ends, "observed": ends}),
+        title=name[part],
+        x_title="predicted steps",
+        y_title="observed steps",
+        log_x=True,
+        log_y=True,
+    )
+
+
+def _usable() -> pl.Expr:
+    """Starts that are not yet past 1/alpha, and have a filter that points the right way."""
+    return pl.col("sharp").is_finite() & (pl.col("sharp") > 0)
+
+
+def verdicts(table: pl.DataFrame) -> list[Verdict]:
+    rows = table.filter(_usable()).with_columns(ratio=pl.col("observed") / pl.col("sharp"))
+    first, second = (rows.filter(part=part) for part in ("T0", "T1"))
+    claims, ids = ABOUT.claims, list(ABOUT.claims)
+    found = []
+    for part, slope, ratio, by in (
+        (first, ids[0], ids[1], ("d", "eta")),
+        (second, ids[2], ids[3], ("d", "n")),
+    ):
+        seen = part if part["observed"].is_finite().all() else part.clear()
+        found += [
+            within(slope, claims[slope], slopes(seen, "sharp", "observed"), 0.85, 1.15,
+                   what="slope of log observed against log predicted time"),
+            within(ratio, claims[ratio], groups(part, "ratio", *by), 0.5, 1.5,
+                   what="observed/predicted time"),
+        ]  # fmt: skip
+    for part, id, name in ((first, ids[4], "A.1"), (second, ids[5], "A.2")):
+        flags = part.group_by("seed").agg(flag=(pl.col("observed") <= pl.col("paper")).all())
+        found.append(
+            every(id, claims[id], flags.sort("seed")["flag"], what=f"observed <= Lemma {name}")
+        )  # fmt: skip
+    return found

@@ -1,0 +1,1 @@
+"""What the experiments of the convergence paper share: runs, figures, claims."""

@@ -1,0 +1,177 @@
+"""A6: the audit. What a run owes to a comparator, with every term computed from the run itself.
+
+Top: the mean loss of the steps so far, and the regret inequality's bound on it in its four parts:
+the comparator's loss on the same attacked inputs, the distance to it, the length of the gradients,
+and what f is off its linearisation. It holds for every network, attack and comparator in the set
+(the step behind Theorem 4.1), so a violation would be a bug.
+
+Bottom: the smallest loss so far against the explicit bound of Theorem 5.1 with its constants. It
+never fails and is loose; with wide networks and small steps it falls below the loss at the start.
+"""
+
+import polars as pl
+
+from .... import lab
+from ....report import Verdict, above, below
+from ....report.charts import AnyChart, curves, panels
+from ....report.samples import ends
+from ._parts.regret_audit_runs import Case as Case
+from ._parts.regret_audit_runs import audited
+
+ABOUT = lab.About(
+    paper="convergence",
+    item="Theorems 4.1 and 5.1, constants",
+    title="Every run obeys its audit, and the explicit bound",
+    seconds={"smoke": 6, "laptop": 500, "paper": 2400},
+    claims={
+        "convergence/3": "Each step obeys the descent inequality of Theorem 5.1",
+        "convergence/4": "The smallest loss is below the explicit bound of Theorem 5.1",
+        "convergence/5a": "The regret inequality holds in every run, deep and projected ones too",
+        "convergence/5b": "and its identity, before the inequalities, holds to rounding",
+        "convergence/A6c": "With width 16384 and rate 0.05 the bound says something",
+    },
+)
+WIDE = {"width": 16384, "rate": 0.05, "steps": 1810}
+"""T = sqrt(m)/(c alpha) for this width and rate."""
+
+
+def recipe(scale: str, seeds: int | None = None) -> list[Case]:
+    shallow, deep, usual, steps, wide = {
+        "smoke": ((16,), (8,), 2, (10, 10), []),
+        "laptop": ((64, 256, 1024), (64, 256), 5, (1500, 400), [WIDE]),
+        "paper": ((64, 256, 1024, 4096), (64, 256, 512), 20, (1500, 400), [WIDE]),
+    }[scale]
+    attacks, radii = (
+        (("pgd",), (1.0,)) if scale == "smoke" else (("pgd", "random"), (1.0, 3.0, 10.0))
+    )
+    settings = [
+        *wide,
+        *(
+            {"attack": attack, "width": width, "rate": rate, "steps": steps[0]}
+            for width in shallow
+            for rate in (0.5, 0.05)
+            for attack in (*attacks, "switch")
+        ),
+        *(
+            {"attack": attack, "width": width, "depth": depth, "R": R, "steps": steps[1]}
+            | {"d": 5, "rate": 0.3}
+            for width in deep
+            for depth in (1, 2)
+            for R in radii
+            for attack in attacks
+        ),
+    ]
+    searched = 10 if scale == "smoke" else 300
+    return [
+        Case(**one, **block, searched=searched)
+        for one in settings
+        for block in lab.blocks(seeds or (3 if one is WIDE else usual), 5)
+    ]
+
+
+def compute(case: Case) -> pl.DataFrame:
+    return audited(case)
+
+
+def figure(table: pl.DataFrame) -> AnyChart:
+    two, deep = table.filter(depth=0, attack="pgd"), table.filter(depth=2, R=1.0, attack="pgd")
+    rate, width = max(two["rate"]), max(deep["width"])
+    chosen = two.filter(rate=rate).filter(pl.col("width") == pl.col("width").max())
+    charts = [
+        _parts(chosen, f"two layers, width {chosen['width'][0]}, rate {rate:g}, PGD"),
+        _parts(deep.filter(width=width), f"two hidden layers, width {width}, R = 1, PGD"),
+        *(
+            _bounds(two.filter(rate=rate), f"rate {rate:g}")
+            for rate in sorted(set(two["rate"]))[::-1]
+        ),
+    ]
+    return panels(charts, columns=2)
+
+
+def _parts(table: pl.DataFrame, title: str) -> AnyChart:
+    names = {
+        "mean_loss": "mean loss",
+        "bound": "bound",
+        "comparator_part": "comparator",
+        "distance_part": "distance",
+        "gradient_part": "gradients",
+        "linearisation_part": "linearisation",
+    }
+    long = table.unpivot(list(names), index=["step", "seed"], variable_name="term")
+    long = long.with_columns(pl.col("term").replace_strict(names))
+    return curves(
+        long,
+        "step",
+        "value",
+        "term",
+        title=title,
+        x_title="iterations",
+        y_title="mean over the steps so far",
+        log_x=True,
+        log_y=True,
+    )
+
+
+def _bounds(table: pl.DataFrame, title: str) -> AnyChart:
+    bound = table.group_by("step", "width").agg(best=pl.col("theorem").mean())
+    return curves(
+        table.sort("width"),
+        "step",
+        "best",
+        "width",
+        theory=bound.sort("width", "step"),
+        title=f"Theorem 5.1 (dashed), {title}",
+        x_title="iterations T",
+        y_title="min over t < T of L_A",
+        log_x=True,
+        log_y=True,
+    )
+
+
+def verdicts(table: pl.DataFrame) -> list[Verdict]:
+    claims, two = ABOUT.claims, table.filter(depth=0)
+    last, finished = ends(table), ends(two)
+    gap = two.select((pl.col("theorem") - pl.col("best")).min()).item()
+    rests = table.select((pl.col("bound") - pl.col("mean_loss")).min()).item()
+    wide = finished.filter(width=WIDE["width"], rate=WIDE["rate"], attack="pgd").sort("seed")
+    starts = two.filter(step=1, width=WIDE["width"], rate=WIDE["rate"], attack="pgd").sort("seed")
+    runs = f"of {last.height} runs"
+    verdict = below(
+        "convergence/5b",
+        claims["convergence/5b"],
+        float(last["residual"].to_numpy().max()),
+        1e-8,
+        what=f"largest gap between the sides of the identity, {runs},",
+    )
+    broken = int(last["violations"].sum())
+    return [
+        above(
+            "convergence/3",
+            claims["convergence/3"],
+            float(finished["slack"].to_numpy().min()),
+            -1e-9,
+            what=f"smallest slack of a step of {finished.height} two-layer runs",
+        ),
+        above(
+            "convergence/4",
+            claims["convergence/4"],
+            gap,
+            0,
+            what=f"smallest bound less loss, in any step of {finished.height} two-layer runs,",
+        ),
+        above(
+            "convergence/5a",
+            claims["convergence/5a"],
+            min(rests, -broken) if broken else rests,
+            0,
+            what=f"smallest bound less mean loss (or less the number of violations), {runs},",
+        ),
+        verdict,
+        below(
+            "convergence/A6c",
+            claims["convergence/A6c"],
+            wide["theorem"] / starts["loss"],
+            1,
+            what="explicit bound over the loss at the start",
+        ),
+    ]

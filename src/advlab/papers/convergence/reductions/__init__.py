@@ -1,0 +1,4 @@
+"""Exact shortcuts for the training runs of the convergence paper."""
+
+from .explicit_gradients import ExplicitAdversarial as ExplicitAdversarial
+from .explicit_gradients import ExplicitLoss as ExplicitLoss

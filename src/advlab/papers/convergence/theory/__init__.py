@@ -1,0 +1,47 @@
+"""Tangent kernels of two-layer networks, and robust networks near initialisation.
+
+What section 5 and appendix C of the convergence paper prove, with its slips put right: the kernels
+and which functions they hold, the least-norm function that fits whole caps, its random features and
+the explicit network that they make.
+"""
+
+from .activations import SHAPES as SHAPES
+from .activations import Shape as Shape
+from .activations import shape as shape
+from .caps import Compatibility as Compatibility
+from .caps import compatibility as compatibility
+from .features import RandomFeatures as RandomFeatures
+from .features import feature_error_bound as feature_error_bound
+from .features import random_features as random_features
+from .features import rf_norm_lower as rf_norm_lower
+from .features import rf_norm_upper as rf_norm_upper
+from .features import slope_bound as slope_bound
+from .interpolant import Expansion as Expansion
+from .interpolant import RobustFit as RobustFit
+from .interpolant import ridge_interpolant as ridge_interpolant
+from .interpolant import robust_interpolant as robust_interpolant
+from .kernels import closed_forms as closed_forms
+from .kernels import gram as gram
+from .kernels import kernel as kernel
+from .kernels import kernel_slope as kernel_slope
+from .parity import Parity as Parity
+from .parity import Ranks as Ranks
+from .parity import lifted as lifted
+from .parity import parity as parity
+from .parity import parity_ranks as parity_ranks
+from .quadratic_program import LeastNorm as LeastNorm
+from .quadratic_program import least_norm as least_norm
+from .quadrature import hermite_coefficients as hermite_coefficients
+from .quadrature import kernel_by_hermite as kernel_by_hermite
+from .quadrature import kernel_by_quadrature as kernel_by_quadrature
+from .quadrature import with_series as with_series
+from .robust_network import ErrorSplit as ErrorSplit
+from .robust_network import NearNetwork as NearNetwork
+from .robust_network import Requirement as Requirement
+from .robust_network import corollary_5_1 as corollary_5_1
+from .robust_network import corollary_c_1 as corollary_c_1
+from .robust_network import error_split as error_split
+from .robust_network import residual_bound as residual_bound
+from .robust_network import robust_network as robust_network
+from .robust_network import sufficient_width as sufficient_width
+from .robust_network import total_bound as total_bound

@@ -1,0 +1,21 @@
+"""How large a network must be to fit n points robustly (convergence paper, section 6).
+
+Shattering by two disjoint balls, VC calculators, and explicit networks that interpolate.
+"""
+
+from .balls import Balls as Balls
+from .balls import shatter as shatter
+from .robust_l2 import RobustL2 as RobustL2
+from .robust_l2 import robust_l2 as robust_l2
+from .robust_linf import robust_linf as robust_linf
+from .shattering import cluster_points as cluster_points
+from .shattering import gamma as gamma
+from .shattering import tau_interval as tau_interval
+from .spline import RidgeSpline as RidgeSpline
+from .spline import plain_interpolator as plain_interpolator
+from .vc import Sandwich as Sandwich
+from .vc import network_parameters as network_parameters
+from .vc import robust_vc_floor as robust_vc_floor
+from .vc import smallest_width as smallest_width
+from .vc import vc_sandwich as vc_sandwich
+from .vc import vc_upper_bound as vc_upper_bound

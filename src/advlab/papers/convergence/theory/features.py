@@ -1,0 +1,109 @@
+"""Random features (Lemma C.1, Proposition C.1): kernel expansions as finite sums over neurons.
+
+g = sum_t a_t K(z_t, .) is E[c(w).x sigma'(w.x)] with c(w) = sum_t a_t z_t sigma'(w.z_t) over
+w ~ N(0, I). Its RF norm is sup_w ||c(w)||, and M draws of w give sum_i c_i.x sigma'(w_i.x) with
+c_i = c(w_i)/M.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ....core.checks import (
+    Array,
+    ArrayLike,
+    Numbers,
+    Scalar,
+    chosen,
+    fraction,
+    nonnegative,
+    points,
+    scalar,
+    whole,
+)
+from ....core.errors import AdvlabError
+from .activations import Shape, shape
+from .interpolant import Expansion
+
+
+@dataclass(frozen=True)
+class RandomFeatures:
+    """sum_i c_i.x sigma'(w_i.x), its first weights w and directions c, both (M, d)."""
+
+    shape: Shape
+    first: Array
+    directions: Array
+
+    def __call__(self, x: ArrayLike) -> Array:
+        rows = points("x", x, self.first.shape[1])
+        return ((rows @ self.directions.T) * self.shape.dphi(rows @ self.first.T)).sum(1)
+
+
+def random_features(g: Expansion, first: ArrayLike) -> RandomFeatures:
+    """The finite sum of Proposition C.1 over the first weights, drawn from N(0, I) (or, for
+    quadratic ReLU, uniformly on the sphere of radius sqrt(d), which has the same kernel)."""
+    weights = points("first", first, g.centres.shape[1])
+    return RandomFeatures(g.shape, weights, _density_ratio(g, weights) / len(weights))
+
+
+def rf_norm_lower(g: Expansion, first: ArrayLike) -> float:
+    """max ||c(w)|| over drawn weights: a lower estimate of the RF norm."""
+    weights = points("first", first, g.centres.shape[1])
+    return float(np.linalg.norm(_density_ratio(g, weights), axis=1).max())
+
+
+def rf_norm_upper(g: Expansion, radius: Scalar | None = None) -> float:
+    """C1 sum |a_t|; for weights of length `radius` C1 is the largest |sigma'| on [-radius, radius].
+
+    Without a radius an unbounded sigma' has no finite RF norm.
+    """
+    return slope_bound(g.shape, radius) * float(np.abs(g.coefficients).sum())
+
+
+def slope_bound(activation: str | Shape, radius: Scalar | None = None) -> float:
+    """C1 = sup |sigma'|; of a sigma' that is not bounded, over weights of length `radius`."""
+    own = shape(activation)
+    if own.bound is not None:
+        return own.bound
+    if radius is None or own.lipschitz is None:
+        raise AdvlabError(
+            "a bounded sigma', or its RF norm is infinite",
+            "an unbounded one",
+            "give the radius of the sphere that the first weights are drawn from",
+        )
+    return float(np.abs(own.dphi(np.zeros(1)))[0] + own.lipschitz * scalar("radius", radius))
+
+
+def feature_error_bound(
+    rf_norm: ArrayLike,
+    features: int,
+    d: int,
+    C: Scalar,
+    delta: Scalar = 0.01,
+    form: str = "corrected",
+) -> Numbers:
+    """Proposition C.1: sup |g_hat - g| over the sphere with probability 1 - delta, M features.
+
+    "corrected": (C RF/sqrt(M))(2 sqrt(d) + sqrt(2 log 1/delta)), C = max(C1, C2), as the statement
+    has it. "printed": what the printed last step of the proof, exp(-2 e^2/(M xi)) with xi not
+    squared, would give: a tail sqrt(C RF log 1/delta) that no M makes small. "safe": 8(1 + sqrt(d))
+    in place of 2 sqrt(d), as the contraction step takes c_i.x for a constant and sigma'(0) for 0
+    (derived, not measured).
+    """
+    chosen("form", form, ("printed", "corrected", "safe"))
+    size, M, dims = nonnegative("rf_norm", rf_norm), whole("features", features), whole("d", d)
+    steep, surprise = scalar("C", C), -np.log(fraction("delta", delta))
+    scale = steep * size / np.sqrt(M)
+    if form == "printed":
+        return (scale * 2 * np.sqrt(dims) + np.sqrt(steep * size * surprise))[()]
+    mean = 2 * np.sqrt(dims) if form == "corrected" else 8 * (1 + np.sqrt(dims))
+    return (scale * (mean + np.sqrt(2 * surprise)))[()]
+
+
+def _density_ratio(g: Expansion, weights: Array) -> Array:
+    """c(w)/p0(w), one row a weight."""
+    if not np.isfinite(g.coefficients).all():
+        raise AdvlabError(
+            "an expansion with finite coefficients", "NaN", "look at the status of the fit"
+        )
+    return (g.shape.dphi(weights @ g.centres.T) * g.coefficients) @ g.centres

@@ -1,0 +1,1 @@
+"""What the experiments of the generalization paper share: runs, figures, claims."""

@@ -1,0 +1,207 @@
+"""High dimension (n = 20, d = 1000 or 5000): what Figures 3, 9, 10 and 11 share.
+
+Adversarial gradient descent follows standard gradient descent to the min-norm interpolator: the
+training loss goes to zero, the test risk to v^2, that of the zero model (Lemma 1, Theorem 5).
+Training never leaves the span of the inputs, so it runs in n + 1 coordinates (`reduce.Subspace`).
+"""
+
+from functools import partial
+
+import altair as alt
+import numpy as np
+import polars as pl
+import torch
+
+from ..... import lab, linear
+from .....report import Verdict, charts, rules
+from .....threats import Ball
+from ...data import LinearModel, Sparse
+from ...reductions import Subspace
+from .linear_runs import Trajectory, draw, gradients, train
+
+EPS = (0.0, 0.01, 0.1)
+STEP = {1000: 1e-3, 5000: 2e-4}
+
+
+class Case(lab.Case):
+    d: int
+    xi: float
+    eps: float
+    n: int = 20
+    steps: int = 100
+
+    @property
+    def data(self) -> LinearModel:
+        return LinearModel(n=self.n, d=self.d, theta0=Sparse(k=10))
+
+    @property
+    def cost(self) -> float:
+        return self.d * self.replicates
+
+
+def cases(scale: str, seeds: int | None, settings: list[tuple[int, float]]) -> list[Case]:
+    """Every strength for each (d, xi); the paper's 100 replicates are cheap enough for a laptop."""
+    seeds = seeds or (4 if scale == "smoke" else 100)
+    steps = 30 if scale == "smoke" else 100
+    return [
+        Case(d=d, xi=xi, eps=eps, steps=steps, **block)
+        for d, xi in settings
+        for eps in EPS
+        for block in lab.blocks(seeds, 25)
+    ]
+
+
+def compute(case: Case) -> pl.DataFrame:
+    data = case.data
+    # The same data for Figures 3, 9, 10 and 11 at one dimension, so that they can be compared.
+    x, y = draw(data, "generalization/interpolation", case.seeds)
+    theta0 = torch.from_numpy(data.theta0_vector())
+    span = Subspace.of(x, theta0)
+    small, truth = span.into(x), span.into(theta0.expand(len(x), -1))
+    ball = Ball(norm="l2", radius=case.eps)
+    path = train(small, y, ball=ball, xi=case.xi, lr=STEP[case.d], steps=case.steps)
+    fitted = _min_norm(small, y)
+    shape = path.loss.shape
+    return path.table(
+        case.seeds,
+        train_exact=path.exact_loss(),
+        test=_risk(path.theta, truth, data, ball),
+        residual=path.residuals().norm(dim=2) / np.sqrt(data.v2 * data.n),
+        **_gap(path, case.xi),
+        interpolator_norm2=(fitted**2).sum(1).expand(shape),
+        interpolator_risk=_risk(fitted[None], truth, data, Ball(norm="l2", radius=0.0)).expand(
+            shape
+        ),
+    )
+
+
+def _min_norm(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    """theta(y) = X'(XX')^{-1} y of each replicate (Lemma 1).
+
+    Not torch.linalg.lstsq: on wide matrices its answer varies from call to call.
+    """
+    return (x.mT @ torch.linalg.solve(x @ x.mT, y[:, :, None]))[:, :, 0]
+
+
+def _risk(theta: torch.Tensor, truth: torch.Tensor, data: LinearModel, ball: Ball) -> torch.Tensor:
+    """Eq. 5 in the coordinates of the span, where each replicate has its own theta0."""
+    s = ((theta - truth).square().sum(2) + data.sigma2).sqrt()
+    a = ball.radius * theta.norm(dim=2)
+    return s**2 + a**2 + 2 * linear.C0 * a * s
+
+
+def _gap(path: Trajectory, xi: float) -> dict[str, torch.Tensor]:
+    """How far adversarial training steps away from standard training (eq. 13)."""
+    adversarial, standard = gradients(path, xi)
+    gap = (adversarial - standard).norm(dim=2)
+    return {"gap": gap, "relative_gap": gap / standard.norm(dim=2)}
+
+
+def panels(table: pl.DataFrame) -> alt.ConcatChart:
+    """Training loss, test loss with its limits, gradient difference: one line a strength."""
+    data = LinearModel(n=20, d=int(table["d"][0]), theta0=Sparse(k=10))
+    limit = linear.minnorm_expectations(20, data.theta0_vector(), data.sigma2)
+    levels = pl.DataFrame({"eps": EPS, "test": limit.adversarial_risk(np.array(EPS))})
+    curve = partial(charts.curves, x="step", color="eps", x_title="iteration")
+    attacked = table.filter(pl.col("eps") > 0)
+    test, gap = "adversarial test loss, dashed: interpolator", "gradient difference to standard"
+    return charts.panels(
+        [
+            curve(table, y="train", y_title="loss", title="adversarial training loss"),
+            curve(table, y="test", y_title="loss", title=test, theory=levels),
+            curve(attacked, y="gap", y_title="norm", title=gap, log_y=True),
+        ]
+    )
+
+
+def at_the_end(table: pl.DataFrame) -> pl.DataFrame:
+    v2 = LinearModel(n=20, d=1000, theta0=Sparse(k=10)).v2
+    last = table.filter(pl.col("step") == pl.col("step").max())
+    return last.with_columns(
+        train_share=pl.col("train_exact") / v2, test_off=(pl.col("test") / v2 - 1).abs()
+    )
+
+
+def stopping(table: pl.DataFrame) -> pl.DataFrame:
+    """One row a run: T of Theorem 5, whether residuals fell up to it, the largest gap up to it."""
+    level = linear.stopping_level(20)
+    run = ["d", "xi", "eps", "seed"]
+    stop = (
+        table.filter(pl.col("residual") < level)
+        .group_by(run)
+        .agg(pl.col("step").min().alias("stop"))
+    )
+    joined = table.sort("step").join(stop, on=run, how="left")
+    before = joined.filter(pl.col("step") <= pl.col("stop").fill_null(1_000_000))
+    return (
+        before.group_by(run, maintain_order=True)
+        .agg(
+            pl.col("stop").first(),
+            (pl.col("residual").diff().drop_nulls() < 0).all().alias("falls"),
+            pl.col("relative_gap").max().alias("largest_gap"),
+        )
+        .sort(run)
+    )
+
+
+def interpolation_verdicts(table: pl.DataFrame, suffix: str) -> list[Verdict]:
+    """Claim 10 for one (d, xi): nothing is left to fit, and nothing was learned."""
+    last = at_the_end(table)
+    where = f"at d = {table['d'][0]}, xi = {table['xi'][0]}"
+    return [
+        rules.below(
+            f"generalization/10a{suffix}",
+            f"adversarial training interpolates {where}: its training loss vanishes",
+            rules.sample(last, "train_share", by="eps"),
+            0.01,
+            what="exact adversarial training loss / v^2",
+        ),
+        rules.below(
+            f"generalization/10b{suffix}",
+            f"and the adversarial test risk is that of the zero model {where}",
+            rules.sample(last, "test_off", by="eps"),
+            0.05,
+            what="|adversarial test risk / v^2 - 1|",
+        ),
+    ]
+
+
+def stopping_verdicts(table: pl.DataFrame, suffix: str) -> list[Verdict]:
+    """Claim 13 (Theorem 5)."""
+    runs = stopping(table)
+    groups = {f"eps = {eps}": part for (eps,), part in runs.group_by("eps", maintain_order=True)}
+    return [
+        rules.every(
+            f"generalization/13a{suffix}",
+            "the stopping time T of Theorem 5 is finite for every seed",
+            {name: part["stop"].is_not_null() for name, part in groups.items()},
+            what="T within the run",
+            at_least=0.95,
+        ),
+        rules.every(
+            f"generalization/13b{suffix}",
+            "the residual |X theta - y| falls at every step up to T",
+            {name: part["falls"] for name, part in groups.items()},
+            what="strictly falling residual up to T",
+            at_least=0.95,
+        ),
+    ]
+
+
+def smaller_gap(
+    id: str, claim: str, table: pl.DataFrame, column: str, small: float, large: float
+) -> Verdict:
+    """Claim 12: the gradient gap up to T is smaller at `small` than at `large` of a column."""
+    runs = stopping(table.filter(pl.col("eps") > 0))
+    one, other = (runs.filter(pl.col(column) == value) for value in (small, large))
+    keys = [name for name in ("d", "xi", "eps", "seed") if name != column]
+    both = one.join(other, on=keys, suffix="_other").with_columns(
+        ratio=pl.col("largest_gap") / pl.col("largest_gap_other")
+    )
+    return rules.below(
+        id,
+        claim,
+        rules.sample(both, "ratio", by="eps"),
+        1.0,
+        what=f"relative gradient gap up to T at {column} = {small:g}, over that at {large:g},",
+    )

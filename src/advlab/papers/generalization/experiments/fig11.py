@@ -1,0 +1,71 @@
+"""Higher dimension without surrogate (Figure 11, A.4.1).
+
+As Figure 9 with d = 5000 and eta = 0.0002. Together with the runs of Figures 9 and 10 it decides
+how the gradient difference depends on xi, on d and on eps (eq. 13: in proportion to eps).
+"""
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from .... import lab
+from ....report import Verdict, rules
+from ._parts import high_dimension_runs
+from ._parts.high_dimension_runs import Case as Case
+from ._parts.high_dimension_runs import compute as _compute
+
+ABOUT = lab.About(
+    paper="generalization",
+    item="Figure 11",
+    title="d = 5000, xi = 0: the gradient difference against xi, d and eps",
+    seconds={"smoke": 4, "laptop": 12, "paper": 60},
+    claims={
+        "generalization/10a/fig11": "adversarial training interpolates at d = 5000, xi = 0",
+        "generalization/10b/fig11": "and its test risk is that of the zero model",
+        "generalization/12a/fig11": "the gradient difference is smaller with xi = 0.5 at d = 5000",
+        "generalization/12b/fig11": "it is smaller at d = 5000 than at d = 1000 for xi = 0",
+        "generalization/12c": "it is roughly linear in eps",
+    },
+)
+
+
+def recipe(scale: str, seeds: int | None = None) -> list[Case]:
+    return high_dimension_runs.cases(scale, seeds, [(5000, 0.0), (5000, 0.5), (1000, 0.0)])
+
+
+def compute(case: Case) -> pl.DataFrame:
+    return _compute(case)
+
+
+def figure(table: pl.DataFrame) -> alt.ConcatChart:
+    return high_dimension_runs.panels(table.filter(d=5000, xi=0.0))
+
+
+def verdicts(table: pl.DataFrame) -> list[Verdict]:
+    claims, id = ABOUT.claims, "generalization/12{}".format
+    return [
+        *high_dimension_runs.interpolation_verdicts(table.filter(d=5000, xi=0.0), "/fig11"),
+        high_dimension_runs.smaller_gap(
+            id("a/fig11"), claims[id("a/fig11")], table.filter(d=5000), "xi", 0.5, 0.0
+        ),
+        high_dimension_runs.smaller_gap(
+            id("b/fig11"), claims[id("b/fig11")], table.filter(xi=0.0), "d", 5000, 1000
+        ),
+        rules.within(
+            id("c"),
+            claims[id("c")],
+            _exponents(table),
+            0.9,
+            1.1,
+            what="log10 of the gap at eps = 0.1 over that at 0.01",
+        ),
+    ]
+
+
+def _exponents(table: pl.DataFrame) -> dict[str, np.ndarray]:
+    found = {}
+    runs = high_dimension_runs.stopping(table.filter(pl.col("eps") > 0))
+    for (d, xi), part in runs.group_by("d", "xi", maintain_order=True):
+        small, large = (part.filter(eps=eps).sort("seed")["largest_gap"] for eps in (0.01, 0.1))
+        found[f"d = {d}, xi = {xi}"] = np.log10(large.to_numpy() / small.to_numpy())
+    return found

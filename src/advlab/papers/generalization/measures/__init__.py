@@ -1,0 +1,1 @@
+"""What only the generalization paper measures."""

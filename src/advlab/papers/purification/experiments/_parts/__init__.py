@@ -1,0 +1,1 @@
+"""What the experiments of the feature purification paper share: runs, figures, claims."""

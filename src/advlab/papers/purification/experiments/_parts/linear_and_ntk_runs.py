@@ -1,0 +1,145 @@
+"""Linear rules and tangent kernels on the data of the presets: trained, and attacked."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from .....attacks import FGM
+from .....core.randomness import generators
+from .....models import Linear, Stack
+from .....threats import Ball
+from .....training import Adam, fit
+from ... import theory
+from ...data import SparseCoding
+from ...measures import label_direction, survival
+from ...models import TangentReLU
+from .presets import PRESETS, WALK, Preset, World
+
+FEATURES, STEPS, WARMUP = 256, 250, 100
+LINEAR_STEPS, LINEAR_RATE, EVERY = 400, 0.01, 10
+Found = dict[str, Tensor]
+"""One number a replicate, by name."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A tangent model: its gates P(<w, x> + rho >= b) + sign P(..), and how it trains."""
+
+    adversarial: bool
+    bias: float = 1.0
+    noise: float = 0.5
+    rate: float = 1e-3
+    sign: Literal[1, -1] = 1
+
+
+RECIPES = {
+    "NTK, clean": Recipe(adversarial=False),
+    "NTK, adversarial": Recipe(adversarial=True),
+    "NTK, best trial": Recipe(adversarial=True, bias=2.0, noise=1.0),
+    "NTK as printed": Recipe(adversarial=False, sign=-1),
+}
+
+
+def sized(name: str, d: int, n: int, **changes: object) -> Preset:
+    """A preset at another dimension or pool; k falls like sqrt(d), as few entries as before."""
+    preset = PRESETS[name]
+    k = max(round(preset.data.k * (d / preset.data.d) ** 0.5), 2)
+    law = preset.data.model_dump() | {"d": d, "n": n, "k": k} | changes
+    return preset.model_copy(update={"data": SparseCoding.model_validate(law)})
+
+
+def silence(preset: Preset) -> str:
+    """What the theorems say of the preset's radius; constants set to 1."""
+    return str(theory.regime(preset.data.d, preset.data.k).says(preset.tau, preset.norm))
+
+
+def directions(world: World) -> Tensor:
+    """M w*, (R, d)."""
+    return label_direction(world.M, world.w)
+
+
+def linear_rows(world: World, steps: int = LINEAR_STEPS) -> tuple[Found, dict[int, Found]]:
+    """Exact accuracies of the oracle direction, and of adversarial training along its path.
+
+    "trained": the most robust point of the path, chosen on the test points themselves.
+    """
+    ball = world.preset.ball
+    oracle = directions(world)
+    found = {"oracle clean": exact(world, oracle, ball, 0.0),
+             "oracle robust": exact(world, oracle, ball, 1.0)}  # fmt: skip
+    models = Stack([Linear(torch.zeros_like(one)) for one in oracle])
+    theta = models.get_parameter("theta")
+    run = fit(
+        models,
+        world.x,
+        world.y,
+        steps=steps,
+        lr=LINEAR_RATE,
+        loss="logistic",
+        ball=ball,
+        attack=FGM(),
+        batch=world.preset.batch,
+        optimizer=Adam(),
+        warmup=min(world.preset.warmup, steps),
+        probes={
+            "clean": lambda _: exact(world, theta.detach(), ball, 0.0),
+            "robust": lambda _: exact(world, theta.detach(), ball, 1.0),
+        },
+        probe_at=EVERY,
+        rng=generators(world.stream, "linear", seeds=world.seeds),
+    )
+    clean, robust = (run.log.probe(name) for name in ("clean", "robust"))
+    best = robust.argmax(0, keepdim=True)
+    found |= {"trained clean": clean.gather(0, best)[0], "trained robust": robust.amax(0)}
+    path = {step: {"clean": clean[i], "robust": robust[i]}
+            for i, step in enumerate(run.log.probe_steps)}  # fmt: skip
+    return found, path
+
+
+def exact(world: World, theta: Tensor, ball: Ball, share: float) -> Tensor:
+    """mean(y <theta, x> > share tau ||theta||_*): no attack is needed for a linear rule."""
+    scores = world.test_y * (world.test_x @ theta[:, :, None])[..., 0]
+    return (scores > share * ball.radius * ball.dual_norm(theta)[:, None]).double().mean(1)
+
+
+def tangent(world: World, recipe: Recipe, features: int = FEATURES, steps: int = STEPS) -> Stack:
+    """Random features for each replicate, v trained by Adam in mini-batches of the pool."""
+    d, kept = world.preset.data.d, world.x.dtype
+    rngs = generators(world.stream, "tangent", seeds=world.seeds)
+    models = Stack([TangentReLU.draw(d, features, recipe.bias, rng, recipe.noise, recipe.sign, kept)
+                    for rng in rngs])  # fmt: skip
+    fit(
+        models,
+        world.x,
+        world.y,
+        steps=steps,
+        lr=recipe.rate,
+        loss="logistic",
+        ball=world.preset.ball if recipe.adversarial else None,
+        attack=WALK if recipe.adversarial else None,
+        batch=world.preset.batch,
+        optimizer=Adam(),
+        warmup=min(WARMUP, steps) if recipe.adversarial else 0,
+        probe_at=steps + 1,
+        rng=generators(world.stream, "tangent training", seeds=world.seeds),
+    )
+    return models
+
+
+def attacked(world: World, models: Stack, steps: int = 40) -> Found:
+    """Accuracies under no attack, a random move, the universal one, FGM, PGD, and the worst."""
+    rngs = generators(world.stream, "attacks", seeds=world.seeds)
+    move = directions(world)
+    return survival(
+        models, world.test_x, world.test_y, world.preset.ball, move, rngs, steps
+    ).accuracies()
+
+
+@torch.no_grad()
+def closed_accuracy(world: World, models: Stack) -> Tensor:
+    """The accuracy on the test points and their opposites, with opposite labels."""
+    x = torch.cat([world.test_x, -world.test_x], dim=1)
+    y = torch.cat([world.test_y, -world.test_y], dim=1)
+    return (models(x.flatten(0, 1)).reshape(y.shape) * y > 0).double().mean(1)

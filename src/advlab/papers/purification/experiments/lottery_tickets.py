@@ -1,0 +1,258 @@
+"""Lottery tickets: which neuron ends with which atom is settled at the start (appendix B and C).
+
+At the start A = W M is Gaussian, so the sizes of the sets S_sure and S_pot have binomial laws; they
+are compared with counts at several d. Then the preset `random` is trained clean, and the top atom
+of a neuron at an early step is mostly its atom at the end: over half of the neurons alive have it
+before the loss has left log 2. Along the way: how much of S_sure(0) is in S_sure(t), and how much
+of S_pot(t) was in S_pot(0), with sigma_w tied to the growing bias.
+"""
+
+from collections.abc import Callable
+from math import log
+
+import polars as pl
+import torch
+from pydantic import PositiveInt
+from torch import Tensor, nn
+
+from .... import lab
+from ....core.randomness import generators
+from ....models import Stack
+from ....report import Verdict, above, below, trend
+from ....report.charts import AnyChart, curves, panels, points
+from ....report.samples import slopes
+from .. import measures
+from ._parts.presets import PRESETS, Preset, World
+
+ABOUT = lab.About(
+    paper="purification",
+    item="Appendix B and C",
+    title="Lottery tickets: which neuron wins which atom",
+    seconds={"smoke": 4, "laptop": 150, "paper": 600},
+    claims={
+        "purification/22/pot": "|S_pot| at the start is m p2 on average over atoms",
+        "purification/22/sure": "|S_sure| at the start is m (p1/2)(1 - p2)^(d-1) on average",
+        "purification/22/cover": "Every atom has a sure ticket, in the limit",
+        "purification/22/early": "Half of the tickets of the end are drawn while the loss has lost "
+        "less than a twentieth of log 2 (ours)",
+        "purification/22/kept": "Sure tickets of the start end with their atom (ours)",
+    },
+)
+NAME = "purification/tickets"
+SIGMAS = 4.0
+PLATEAU = 0.95
+"""The plateau lasts until the loss falls below this share of log 2."""
+
+
+class Case(lab.Case):
+    d: PositiveInt
+    width: PositiveInt
+    steps: PositiveInt | None = None
+    """Clean steps; None looks at the start only."""
+
+    @property
+    def cost(self) -> float:
+        return self.replicates * (self.d * self.width / 2**20 + (self.steps or 0) / 30)
+
+
+def recipe(scale: str, seeds: int | None = None) -> list[Case]:
+    sizes, usual, trained = {
+        "smoke": (((64, 320), (128, 640)), 2, (32, 96, 30)),
+        "laptop": (((128, 640), (256, 1280), (512, 3072), (1024, 8192)), 5, (256, 1280, 1000)),
+        "paper": (((256, 1280), (512, 3072), (1024, 8192), (2048, 20480)), 10, (256, 1280, 1000)),
+    }[scale]
+    d, width, steps = trained
+    return [
+        case
+        for block in lab.blocks(seeds or usual, 5)
+        for case in (
+            Case(d=d, width=width, steps=steps, **block),
+            *(Case(d=d, width=width, **block) for d, width in sizes),
+        )
+    ]
+
+
+def compute(case: Case) -> pl.DataFrame:
+    return _start(case) if case.steps is None else _training(case)
+
+
+def _start(case: Case) -> pl.DataFrame:
+    """Counts in Gaussian starts: in the basis of M they are as Gaussian as in any other."""
+    rules = measures.TicketRules.of(case.d, case.width)
+    expected = {
+        "pot": measures.expected_potential(rules, case.width),
+        "sure": measures.expected_sure(rules, case.width),
+    }
+    rows = []
+    for seed, rng in zip(case.seeds, generators(NAME, case.d, seeds=case.seeds), strict=True):
+        A = torch.randn(case.width, case.d, generator=rng, dtype=torch.float64)
+        sign = torch.randint(2, (case.d,), generator=rng).double() * 2 - 1
+        sets = {
+            "pot": measures.potential(A, rules, 1.0),
+            "sure": measures.sure(A, sign, rules, 1.0),
+        }
+        row: dict[str, float] = {"seed": seed}
+        for name, flags in sets.items():
+            row[name] = float(flags.sum(0).double().mean())
+            row[f"expected {name}"] = expected[name].mean
+            row[f"{name} sigmas"] = float(expected[name].sigmas(flags))
+        row["cover"] = float(sets["sure"].any(0).double().mean())
+        rows.append(row)
+    return pl.DataFrame(rows).with_columns(part=pl.lit("start"))
+
+
+def _training(case: Case) -> pl.DataFrame:
+    world = World.draw(_preset(case), case.seeds, f"{NAME}/training", tests=1)
+    nets, tops = world.networks(), []
+    probes = _probes(world, nets, tops)
+    steps = case.steps or 0
+    fitted = world.train_clean(nets, probes, {*range(min(steps, 30)), *range(0, steps, 10)})
+    end = nets.get_parameter("weight").detach()
+    alive, final = measures.alive(end), tops[-1]
+    kept = torch.stack([_share(top == final, alive) for top in tops])
+    table = fitted.log.table(case.seeds).with_columns(
+        part=pl.lit("training"), kept=pl.Series(kept.flatten().numpy())
+    )
+    # A sure ticket is its neuron's top atom at the start: is it still at the end?
+    won = _share(tops[0] == final, _sure(world, world.networks()).any(-1))
+    last = {"seed": list(case.seeds), "step": case.steps, "won": won.numpy()}
+    return table.join(pl.DataFrame(last), on=["seed", "step"], how="left")
+
+
+def _sure(world: World, nets: Stack) -> Tensor:
+    rules = measures.TicketRules.of(world.preset.data.d, world.preset.width)
+    return measures.sure(_atoms(nets, world), world.w, rules, world.preset.sigma0)
+
+
+def _preset(case: Case) -> Preset:
+    full = PRESETS["random"]
+    if (case.d, case.width, case.steps) == (full.data.d, full.width, full.clean.steps):
+        return full
+    data = full.data.model_copy(update={"d": case.d, "k": max(case.d // 9, 1), "n": 600})
+    phase = full.clean.model_copy(update={"steps": case.steps})
+    return full.model_copy(update={"data": data, "width": case.width, "clean": phase})
+
+
+def _probes(world: World, nets: Stack, tops: list[Tensor]) -> dict[str, Callable]:
+    """Persistence of the sets; the top atoms themselves go into `tops`."""
+    rules = measures.TicketRules.of(world.preset.data.d, world.preset.width)
+    sw = world.preset.sigma0
+    sure, pot = _sure(world, nets), measures.potential(_atoms(nets, world), rules, sw)
+
+    def scale(model: nn.Module) -> float:
+        return rules.scale(float(model.get_buffer("bias")[0]))
+
+    def sure_kept(model: nn.Module) -> Tensor:
+        return measures.share_within(
+            sure, measures.sure(_atoms(model, world), world.w, rules, scale(model))
+        )
+
+    def pot_old(model: nn.Module) -> Tensor:
+        return measures.share_within(
+            measures.potential(_atoms(model, world), rules, scale(model)), pot
+        )
+
+    def top(model: nn.Module) -> Tensor:
+        tops.append(measures.top(_atoms(model, world)))
+        return torch.zeros(len(world.seeds))
+
+    return {"sure kept": sure_kept, "pot old": pot_old, "top": top}
+
+
+def _atoms(model: nn.Module, world: World) -> Tensor:
+    return measures.coordinates(model.get_parameter("weight").detach(), world.M)
+
+
+def _share(same: Tensor, keep: Tensor) -> Tensor:
+    return (same & keep).sum(1) / keep.sum(1).clamp(min=1).double()
+
+
+def plateau_end(table: pl.DataFrame) -> pl.DataFrame:
+    """Of each seed, the last probe before the loss leaves the plateau at log 2."""
+    left = pl.col("loss") < PLATEAU * log(2)
+    first = pl.col("step").filter(left).min().over("seed")
+    return (
+        table.filter(pl.col("part") == "training")
+        .filter(pl.col("step") < first.fill_null(pl.col("step").max() + 1))
+        .sort("step")
+        .group_by("seed", maintain_order=True)
+        .last()
+    )
+
+
+def figure(table: pl.DataFrame) -> AnyChart:
+    start = table.filter(pl.col("part") == "start")
+    # From 1, for the log axis: what matters happens in the first twenty steps.
+    along = table.filter(pl.col("part") == "training").with_columns(pl.col("step") + 1)
+    theory = pl.concat(
+        start.select("d", pl.lit(label).alias("set"), pl.col(f"expected {name}").alias("size"))
+        for name, label in SETS.items()
+    )
+    sizes = pl.concat(
+        start.select("d", "seed", pl.lit(label).alias("set"), pl.col(name).alias("size"))
+        for name, label in SETS.items()
+    )
+    kept = along.unpivot(index=["step", "seed"], on=list(SHARES), variable_name="share of")
+    kept = kept.with_columns(pl.col("share of").replace_strict(SHARES))
+    charts: list[AnyChart] = [
+        points(
+            sizes, "d", "size", "set", theory=theory.unique(), title="set sizes at the start",
+            x_title="dimension d", y_title="mean size over atoms", log_x=True, log_y=True,
+        ),
+        curves(
+            along, "step", "loss", title="the loss leaves log 2",
+            x_title="step of clean training", y_title="loss", log_x=True,
+        ),
+        curves(
+            kept.filter(pl.col("value").is_not_nan()), "step", "value", "share of",
+            title="when most neurons have chosen", x_title="step of clean training",
+            y_title="share", log_x=True,
+        ),
+    ]  # fmt: skip
+    return panels(charts, columns=3).resolve_scale(color="independent")
+
+
+SETS = {"pot": "potential", "sure": "sure"}
+SHARES = {
+    "kept": "have final atom",
+    "sure kept": "sure(0) kept",
+    "pot old": "pot(t) old",
+}
+
+
+def verdicts(table: pl.DataFrame) -> list[Verdict]:
+    claims, start = ABOUT.claims, table.filter(pl.col("part") == "start")
+    found = [
+        below(
+            f"purification/22/{name}",
+            claims[f"purification/22/{name}"],
+            float(start[f"{name} sigmas"].abs().max() or float("nan")),  # type: ignore[arg-type]
+            SIGMAS,
+            what="the largest distance of a mean set size from its expectation, in deviations,",
+        )
+        for name in SETS
+    ]
+    early, won = plateau_end(table), table.drop_nulls("won")
+    return [
+        *found,
+        trend(
+            "purification/22/cover",
+            claims["purification/22/cover"],
+            slopes(start, "d", "cover"),
+            what="exponent in d of the share of atoms with a sure ticket",
+        ),
+        above(
+            "purification/22/early",
+            claims["purification/22/early"],
+            early.sort("seed")["kept"],
+            0.5,
+            what="share of neurons that have their final atom at the end of the plateau",
+        ),
+        above(
+            "purification/22/kept",
+            claims["purification/22/kept"],
+            won.sort("seed")["won"],
+            0.5,
+            what="share of sure tickets of the start that are the neuron's top atom at the end",
+        ),
+    ]

@@ -1,0 +1,52 @@
+"""Norms of the tensors behind the NTK lower bound (appendix G; section 2.5).
+
+T_{r+1}(x) = sum_i <v_i, x> <wh_i, x>^r with wh_i = w_i/|w_i|. Everything is in Gram matrices: no
+tensor is made. Claim: |T_{r+1}|_F >= Omega(max |v_i| / sqrt(d)) for r >= 3C and m <= d^C.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ....core.errors import AdvlabError
+from .correlations import unit
+
+
+@torch.no_grad()
+def tensor_norm(
+    v: Float[Tensor, "*R m d"], w: Float[Tensor, "*R m d"], r: int
+) -> Float[Tensor, "*R"]:
+    """|sum_i v_i x wh_i x ... x wh_i|_F = sqrt(sum_il <v_i, v_l> c_il^r), c_il = <wh_i, wh_l>."""
+    c = _cosines(w, r)
+    return _root(((v @ v.mT) * c**r).sum(dim=(-2, -1)))
+
+
+@torch.no_grad()
+def symmetric_tensor_norm(
+    v: Float[Tensor, "*R m d"], w: Float[Tensor, "*R m d"], r: int
+) -> Float[Tensor, "*R"]:
+    """The same symmetrised, which is the norm of the polynomial T_{r+1} itself:
+
+    its square is (1/(r+1)) sum_il [<v_i, v_l> c_il^r + r <v_i, wh_l> <wh_i, v_l> c_il^(r-1)].
+    """
+    c = _cosines(w, r)
+    cross = v @ unit(w).mT
+    total = (v @ v.mT) * c**r + r * cross * cross.mT * c ** (r - 1)
+    return _root(total.sum(dim=(-2, -1)) / (r + 1))
+
+
+@torch.no_grad()
+def claimed_norm(v: Float[Tensor, "*R m d"]) -> Float[Tensor, "*R"]:
+    """max_i |v_i| / sqrt(d), to hold the norms against."""
+    return v.norm(dim=-1).amax(-1) / v.shape[-1] ** 0.5
+
+
+def _cosines(w: Float[Tensor, "*R m d"], r: int) -> Float[Tensor, "*R m m"]:
+    if r < 1:
+        raise AdvlabError("a power r of at least 1", r)
+    return unit(w) @ unit(w).mT
+
+
+def _root(square: Float[Tensor, "*R"]) -> Float[Tensor, "*R"]:
+    # Sums that cancel may end a rounding below zero.
+    return square.clamp(min=0.0).sqrt()

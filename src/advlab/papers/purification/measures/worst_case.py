@@ -1,0 +1,129 @@
+"""The worst case that four kinds of attack find together, example by example (section 4).
+
+`worst` = universal, FGM, and PGD from four starts (FGM, universal, a random direction, its
+opposite). An example leaves the search as soon as one attack breaks it: only survivors cost time.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ....attacks.base import value_and_gradient
+from ....core.randomness import Rng, normal
+from ....losses import ModelLoss
+from ....threats import Ball
+from .networks import NetMargin, margin_of
+from .perturbations import universal as universal_move
+from .transfers import Model, check_stacks, replicate
+
+STRIDE = 2.5
+"""A walk's steps add up to this many radii."""
+
+
+@dataclass(frozen=True)
+class Survival:
+    """Which examples are classified right, whatever an attack tries; an output of 0 is wrong.
+
+    All attacks but `random` and `universal` may also leave an example where it is, so
+    worst <= pgd <= fgm <= clean and worst <= universal hold example by example.
+    """
+
+    clean: Bool[Tensor, "*R n"]
+    random: Bool[Tensor, "*R n"]
+    """At a random direction on the boundary."""
+    universal: Bool[Tensor, "*R n"]
+    fgm: Bool[Tensor, "*R n"]
+    pgd: Bool[Tensor, "*R n"]
+    """PGD from the FGM point alone."""
+    worst: Bool[Tensor, "*R n"]
+
+    def accuracies(self) -> dict[str, Float[Tensor, "*R"]]:
+        return {name: flags.double().mean(-1) for name, flags in vars(self).items()}
+
+
+@torch.no_grad()
+def survival(
+    model: Model,
+    x: Float[Tensor, "*R n d"],
+    y: Float[Tensor, "*R n"],
+    ball: Ball,
+    direction: Float[Tensor, "*R d"],
+    rng: Rng,
+    steps: int = 40,
+) -> Survival:
+    """Attack a network, or each network of a stack, at radius tau; `direction` is M w*.
+
+    `rng` is one generator, or one a replicate.
+    """
+    check_stacks([model], x)
+    d = x.shape[-1]
+    noise = normal(x.reshape(-1, d), rng).reshape(x.shape)
+    parts = zip(
+        x.reshape(-1, *x.shape[-2:]),
+        y.reshape(-1, y.shape[-1]),
+        direction.reshape(-1, d),
+        noise.reshape(-1, *x.shape[-2:]),
+        strict=True,
+    )
+    found = [
+        _survival(margin_of(replicate(model, r), labels), rows, labels, ball, way, guess, steps)
+        for r, (rows, labels, way, guess) in enumerate(parts)
+    ]
+    return Survival(
+        **{name: torch.stack([vars(f)[name] for f in found]).reshape(y.shape) for name in NAMES}
+    )
+
+
+NAMES = ("clean", "random", "universal", "fgm", "pgd", "worst")
+
+
+def _survival(
+    loss: NetMargin | ModelLoss,
+    x: Float[Tensor, "n d"],
+    y: Float[Tensor, " n"],
+    ball: Ball,
+    direction: Float[Tensor, " d"],
+    noise: Float[Tensor, "n d"],
+    steps: int,
+) -> Survival:
+    value, grad = value_and_gradient(loss, x)
+    clean = value < 0
+    fast, best = ball.maximiser(grad, x), x + universal_move(direction, y, ball)
+    guess = ball.radius * ball.steepest(noise)
+    fgm = clean & (loss(fast) < 0)
+    hit, drawn = loss(best) < 0, loss(x + guess) < 0
+    pgd = walked(loss, x, fast, ball, fgm, steps)
+    worst = pgd & hit & drawn
+    for start in (best, x + guess, x - guess):
+        worst = walked(loss, x, start, ball, worst, steps)
+    return Survival(clean, drawn, hit, fgm, pgd, worst)
+
+
+def walked(
+    loss: NetMargin | ModelLoss,
+    x: Float[Tensor, "n d"],
+    start: Float[Tensor, "n d"],
+    ball: Ball,
+    among: Bool[Tensor, " n"],
+    steps: int,
+) -> Bool[Tensor, " n"]:
+    """Which of the rows in `among` survive PGD from `start`: every point on the way is judged.
+
+    The walk ends with a jump to the point that its last gradient calls worst.
+    """
+    left = among.nonzero()[:, 0]
+    point = start[left]
+    for step in range(steps + 2):
+        if len(left) == 0:
+            break
+        value, grad = value_and_gradient(loss.rows(left), point)
+        right = value < 0
+        left, point, grad = left[right], point[right], grad[right]
+        if step < steps:
+            move = STRIDE / steps * ball.radius * ball.steepest(grad)
+            point = ball.project(point + move, x[left])
+        else:
+            point = ball.maximiser(grad, x[left])
+    return torch.zeros_like(among).scatter(0, left, True)

@@ -1,0 +1,146 @@
+"""The network of the purification paper: symmetric pairs of ReLUs with a bias and noise inside."""
+
+from math import sqrt
+
+import torch
+from jaxtyping import Float
+from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat
+from torch import Tensor, nn
+
+from ....core.config import Config
+from ....core.errors import AdvlabError
+from ....models.stack import Stack
+
+
+class SymmetricReLU(nn.Module):
+    """f(x) = sum_i E[ReLU(<w_i, x> + rho - b) - ReLU(-<w_i, x> + rho - b)], rho ~ N(0, sigma^2).
+
+    The expectation is in closed form: S(v) = E ReLU(v + rho) = v Phi(v/sigma) + sigma phi(v/sigma).
+    With sigma = 0 a pair is the soft threshold of <w_i, x> at b. f is odd; only `weight` trains.
+    """
+
+    bias: Tensor
+    sigma: Tensor
+
+    def __init__(self, weight: Float[Tensor, "m d"], bias: float, sigma: float = 0.0):
+        super().__init__()
+        if not (bias >= 0 and sigma >= 0):
+            raise AdvlabError("a bias and a noise of 0 or more", f"bias {bias:g}, sigma {sigma:g}")
+        self.weight = nn.Parameter(weight.detach().clone())
+        self.register_buffer("bias", weight.new_tensor(bias))
+        self.register_buffer("sigma", weight.new_tensor(sigma))
+        self.smooth = sigma > 0
+
+    @classmethod
+    def draw(
+        cls,
+        d: int,
+        width: int,
+        sigma0: float,
+        bias: float,
+        rng: torch.Generator,
+        sigma: float = 0.0,
+        dtype: torch.dtype = torch.float64,
+    ) -> "SymmetricReLU":
+        """w_i ~ N(0, sigma0^2 I)."""
+        if d < 1 or width < 1 or not sigma0 >= 0:
+            raise AdvlabError(
+                "d and width of at least 1 and sigma0 of 0 or more",
+                f"d {d}, width {width}, sigma0 {sigma0}",
+            )
+        noise = torch.randn(width, d, generator=rng, dtype=torch.float64)
+        return cls((sigma0 * noise).to(dtype), bias, sigma)
+
+    @classmethod
+    def dictionary(
+        cls,
+        M: Float[Tensor, "d D"],
+        w: Float[Tensor, " D"],
+        copies: int,
+        scale: float,
+        sigma0: float,
+        bias: float,
+        rng: torch.Generator,
+        sigma: float = 0.0,
+        dtype: torch.dtype = torch.float64,
+    ) -> "SymmetricReLU":
+        """Pure features and a little noise: `copies` neurons scale sign(w_j) M_j for each atom."""
+        pure = scale * (M * w.sign()).mT.repeat(copies, 1)
+        noise = torch.randn(pure.shape, generator=rng, dtype=torch.float64)
+        return cls((pure + sigma0 * noise).to(dtype), bias, sigma)
+
+    def forward(self, x: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+        return self.pairs(self.preactivations(x)).sum(-1)
+
+    def preactivations(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
+        return x @ self.weight.mT
+
+    def pairs(self, u: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
+        """What each neuron gives for its pre-activation: S(u - b) - S(-u - b)."""
+        return pair(u, self.bias, self.sigma if self.smooth else None)
+
+    def gates(self, u: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
+        """The slope of each pair: Phi((u - b)/sigma) + Phi((-u - b)/sigma), or 1[|u| > b]."""
+        return gate(u, self.bias, self.sigma if self.smooth else None)
+
+    def input_gradient(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n d"]:
+        """sum_i G_i w_i; the gradient in w_i is G_i x (Fact A.1)."""
+        return self.gates(self.preactivations(x)) @ self.weight
+
+    def sampled(self, x: Float[Tensor, "n d"], rho: Float[Tensor, "n m"]) -> Float[Tensor, " n"]:
+        """f at given noise, as training draws it: its mean over rho is the network."""
+        u = self.preactivations(x)
+        return (torch.relu(u + rho - self.bias) - torch.relu(-u + rho - self.bias)).sum(-1)
+
+
+def pair(u: Tensor, bias: Tensor, sigma: Tensor | None) -> Tensor:
+    """S(u - b) - S(-u - b); without noise u less its part in [-b, b]."""
+    if sigma is None:
+        return u - torch.clamp(u, -bias, bias)
+    return smooth_relu(u - bias, sigma) - smooth_relu(-u - bias, sigma)
+
+
+def gate(u: Tensor, bias: Tensor, sigma: Tensor | None) -> Tensor:
+    """The derivative of `pair`. Mind the plus: the paper prints a minus in places."""
+    if sigma is None:
+        return (u.abs() > bias).to(u)
+    return torch.special.ndtr((u - bias) / sigma) + torch.special.ndtr((-u - bias) / sigma)
+
+
+def smooth_relu(v: Tensor, sigma: Tensor | float) -> Tensor:
+    """S(v) = E ReLU(v + sigma N(0, 1)) = v Phi(v/sigma) + sigma phi(v/sigma)."""
+    t = v / sigma
+    return v * torch.special.ndtr(t) + sigma * torch.exp(-(t**2) / 2) / sqrt(2 * torch.pi)
+
+
+class BiasGrowth(Config):
+    """b(t) = min(end, start + slope t), with noise sigma(t) = noise b(t) (Algorithm 1).
+
+    Given to `fit` as `prepare`, it sets the bias and the noise of the network before each step.
+    """
+
+    start: NonNegativeFloat
+    slope: NonNegativeFloat
+    end: NonNegativeFloat
+    noise: NonNegativeFloat = 0.0
+    """The standard deviation of rho as a share of the bias."""
+    later: tuple[NonNegativeInt, PositiveFloat] | None = None
+    """(step, noise): another share after this step, as the asymptotic schedule has it."""
+
+    def at(self, step: int) -> float:
+        return min(self.end, self.start + self.slope * step)
+
+    def noise_at(self, step: int) -> float:
+        share = self.noise if self.later is None or step <= self.later[0] else self.later[1]
+        return share * self.at(step)
+
+    def __call__(self, model: nn.Module, step: int) -> None:
+        net = model.skeleton if isinstance(model, Stack) else model
+        if getattr(net, "smooth", None) != (self.noise > 0):
+            raise AdvlabError(
+                "noise in the network and in its schedule, or in neither",
+                f"a schedule with noise {self.noise:g} for a network without the like",
+                "make the network with sigma = noise * bias",
+            )
+        model.get_buffer("bias").fill_(self.at(step))
+        model.get_buffer("sigma").fill_(self.noise_at(step))

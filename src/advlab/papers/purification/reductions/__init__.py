@@ -1,0 +1,4 @@
+"""Exact shortcuts for the training runs of the feature purification paper."""
+
+from .symmetric_training import SymmetricAdversarial as SymmetricAdversarial
+from .symmetric_training import SymmetricLoss as SymmetricLoss

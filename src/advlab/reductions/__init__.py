@@ -1,0 +1,1 @@
+"""Exact shortcuts that two papers share: the same run in fewer numbers."""

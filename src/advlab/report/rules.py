@@ -1,0 +1,227 @@
+"""Verdicts from replicates: a claim is decided only if its whole 95 % interval is on one side.
+
+A number is an exact value and its own interval. A list is one value a replicate. A mapping is a
+claim about each of its groups: their intervals hold together (Bonferroni), and the verdict shows
+the worst group. A value that is missing or not finite leaves the claim undecided.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from ..core.errors import AdvlabError
+from .aggregate import label
+from .intervals import CONFIDENCE, Estimate, Number, Sample, estimate
+from .verdict import Outcome, Verdict
+
+Samples = Sample | Mapping
+"""One sample, or a mapping with one sample a group."""
+
+Average = Literal["mean", "median"]
+
+_GRAVITY: dict[Outcome, int] = {"refuted": 0, "undecided": 1, "supported": 2}
+
+
+def below(
+    id: str, claim: str, values: Samples, bound: Number, *, what: str, statistic: Average = "mean"
+) -> Verdict:
+    """The claim that a quantity is less than a bound."""
+    region = _Region(f"is below {bound:.6g}", high=float(bound))
+    return _decide(id, claim, values, region, what, statistic)
+
+
+def above(
+    id: str, claim: str, values: Samples, bound: Number, *, what: str, statistic: Average = "mean"
+) -> Verdict:
+    """The claim that a quantity is more than a bound."""
+    region = _Region(f"is above {bound:.6g}", low=float(bound))
+    return _decide(id, claim, values, region, what, statistic)
+
+
+def within(
+    id: str,
+    claim: str,
+    values: Samples,
+    low: Number,
+    high: Number,
+    *,
+    what: str,
+    statistic: Average = "mean",
+) -> Verdict:
+    """The claim that a quantity lies between two numbers, ends included."""
+    if not low <= high:
+        raise AdvlabError("the lower end must not exceed the upper end", f"{low} and {high}")
+    words = f"is between {low:.6g} and {high:.6g}"
+    region = _Region(words, low=float(low), high=float(high), closed=True)
+    return _decide(id, claim, values, region, what, statistic)
+
+
+def every(
+    id: str, claim: str, flags: Samples, *, what: str = "the claim", at_least: Number = 0.8
+) -> Verdict:
+    """A claim about each replicate, judged by the share of replicates for which it holds.
+
+    No number of replicates proves "always": the rule is a share of at least `at_least`, for which
+    all of 17 replicates are enough by default. A bare flag is an exact yes or no.
+    """
+    words = f"holds in at least {100 * at_least:.6g} % of replicates"
+    region = _Region(words, low=float(at_least), closed=True)
+    return _decide(id, claim, flags, region, what, "share")
+
+
+def decreasing(
+    id: str,
+    claim: str,
+    table: pl.DataFrame,
+    x: str,
+    y: str,
+    *,
+    replicate: str | None = "seed",
+    slack: Number = 0,
+    what: str = "",
+) -> Verdict:
+    """The claim that y falls from each level of x to the next; rises below `slack` are forgiven.
+
+    Changes are taken within a replicate. `replicate=None` says that y is exact: one row a level.
+    """
+    changes = _changes(table, x, y, replicate)
+    return below(id, claim, changes, slack, what=f"change of {what or y} from one {x} to the next")
+
+
+def increasing(
+    id: str,
+    claim: str,
+    table: pl.DataFrame,
+    x: str,
+    y: str,
+    *,
+    replicate: str | None = "seed",
+    slack: Number = 0,
+    what: str = "",
+) -> Verdict:
+    """The claim that y rises from each level of x to the next: the mirror of `decreasing`."""
+    changes = _changes(table, x, y, replicate)
+    return above(id, claim, changes, -slack, what=f"change of {what or y} from one {x} to the next")
+
+
+def trend(id: str, claim: str, slopes: Samples, *, what: str) -> Verdict:
+    """An asymptotic claim: its exponent is reported, and no finite size decides it."""
+    found = _decide(id, claim, slopes, _Region("is reported"), what, "mean")
+    return undecide(found, "a trend: what happens in the limit is not decided at finite sizes")
+
+
+def undecide(verdict: Verdict, note: str) -> Verdict:
+    """The same measurement, which now decides nothing, and why."""
+    notes = [part for part in (verdict.note, note) if part]
+    return verdict.model_copy(update={"outcome": "undecided", "note": "; ".join(notes)})
+
+
+def sample(
+    table: pl.DataFrame, value: str, *, by: str | None = None, replicate: str = "seed"
+) -> pl.Series | dict[str, pl.Series]:
+    """A column as one value a replicate, in their order; with `by`, one such sample a group.
+
+    Rows that repeat a replicate are refused: they would pass for independent evidence.
+    """
+    if by is None:
+        return _one_a_replicate(table, value, replicate)
+    groups = table.partition_by(by, as_dict=True, maintain_order=True)
+    return {
+        f"{by} = {label(level)}": _one_a_replicate(rows, value, replicate)
+        for (level,), rows in groups.items()
+    }
+
+
+def _one_a_replicate(table: pl.DataFrame, value: str, replicate: str) -> pl.Series:
+    if table[replicate].is_duplicated().any():
+        raise AdvlabError(
+            f"{value} must have one row a replicate",
+            f"{table.height} rows for {table[replicate].n_unique()} replicates",
+            "choose the rows first, for example the last step of each run",
+        )
+    return table.sort(replicate)[value]
+
+
+@dataclass(frozen=True)
+class _Region:
+    """The numbers that satisfy a rule: low < number < high, or also the ends if closed."""
+
+    words: str
+    low: float = -math.inf
+    high: float = math.inf
+    closed: bool = False
+
+    def outcome(self, found: Estimate) -> Outcome:
+        if found.value is None or found.low is None or found.high is None:
+            return "undecided"
+        if self.closed:
+            inside = self.low <= found.low and found.high <= self.high
+            outside = found.high < self.low or self.high < found.low
+        else:
+            inside = self.low < found.low and found.high < self.high
+            outside = found.high <= self.low or self.high <= found.low
+        return "supported" if inside else "refuted" if outside else "undecided"
+
+    def badness(self, found: Estimate) -> tuple[int, float]:
+        """Sorts groups from the worst: by outcome, then by how little the value is inside."""
+        margin = -math.inf
+        if found.value is not None:
+            margin = min(found.value - self.low, self.high - found.value)
+        return _GRAVITY[self.outcome(found)], margin
+
+
+def _decide(
+    id: str, claim: str, values: Samples, region: _Region, what: str, statistic: str
+) -> Verdict:
+    groups = dict(values) if isinstance(values, Mapping) else {"": values}
+    level = 1 - (1 - CONFIDENCE) / max(len(groups), 1)
+    found = {str(name): estimate(one, statistic, level) for name, one in groups.items()}
+    rule = _rule(what, statistic, region, groups)
+    if not found:
+        note = "there are no values"
+        return Verdict(id=id, claim=claim, outcome="undecided", measured=None, rule=rule, note=note)
+    name, worst = min(found.items(), key=lambda pair: region.badness(pair[1]))
+    among = f", the worst of {len(found)}" if len(found) > 1 else ""
+    return Verdict(
+        id=id,
+        claim=claim,
+        outcome=region.outcome(worst),
+        measured=worst.value,
+        low=worst.low,
+        high=worst.high,
+        rule=rule,
+        note=f"{name}{among}; {worst.note}" if name else worst.note,
+    )
+
+
+def _rule(what: str, statistic: str, region: _Region, groups: Mapping) -> str:
+    exact = all(one is not None and np.ndim(one) == 0 for one in groups.values())
+    prefix = "" if exact or statistic == "share" else f"{statistic} over replicates of "
+    words = "holds" if exact and statistic == "share" else region.words
+    each = f", in each of {len(groups)} groups" if len(groups) > 1 else ""
+    interval = "" if exact else f" (whole {100 * CONFIDENCE:.0f} % interval)"
+    return f"{prefix}{what} {words}{each}{interval}"
+
+
+def _changes(table: pl.DataFrame, x: str, y: str, replicate: str | None) -> dict[str, Sample]:
+    """The change of y from each level of x to the next, over the replicates that have both."""
+    keys = [x] if replicate is None else [x, replicate]
+    if table.select(keys).is_duplicated().any():
+        raise AdvlabError(f"{y} must have one row for each {' and '.join(keys)}", "repeated rows")
+    rows = table.select(*keys, y)
+    levels = rows[x].unique().sort().to_list()
+    changes: dict[str, Sample] = {}
+    for first, second in pairwise(levels):
+        name = f"{x} from {label(first)} to {label(second)}"
+        before, after = (rows.filter(pl.col(x) == level) for level in (first, second))
+        if replicate is None:
+            changes[name] = (after[y] - before[y]).item()
+        else:
+            pairs = before.join(after, on=replicate, suffix=" after")
+            changes[name] = pairs[f"{y} after"] - pairs[y]
+    return changes

@@ -1,0 +1,176 @@
+"""Work goes where it counts, fits in memory, and goes on where it was stopped."""
+
+import json
+
+import evaluated_nets as nets
+import pytest
+import torch
+from torch import nn
+
+import advlab
+from advlab.attacks import FGM, PGD, AutoAttack, Identity
+from advlab.core.errors import AdvlabError
+from advlab.core.randomness import generator
+from advlab.evaluation import batches, plan
+from advlab.evaluation.cascade import examine
+from advlab.evaluation.evaluation import Effort, total
+from advlab.evaluation.outcomes import Rows
+from advlab.evaluation.suites import Plan
+from advlab.threats import Ball
+
+BALL = Ball(norm="linf", radius=0.15, box=(0.0, 1.0))
+TIMES = {"seconds", "certifying_seconds"}
+
+
+def without_times(numbers: dict) -> dict:
+    efforts = [{k: v for k, v in one.items() if k not in TIMES} for one in numbers["efforts"]]
+    return {**{k: v for k, v in numbers.items() if k not in TIMES}, "efforts": efforts}
+
+
+def test_each_attack_meets_only_what_is_left():
+    x, y = nets.blobs()
+    model = nets.trained()
+    chosen = Plan("two", {"first": FGM(), "second": PGD(steps=10)})
+    rows = examine(model, x, y, BALL, chosen, ["ibp"], generator("test"))
+    with torch.no_grad():
+        wrong = int((model(x).argmax(1) != y).sum())
+    first, second = rows.efforts
+    assert first.tried == 120 - wrong
+    certified = int((rows.bound < 0).sum())
+    assert certified > 0
+    assert second.tried == first.tried - first.broken - certified
+    assert second.forwards is not None
+    assert second.forwards <= 14 * second.tried
+    assert rows.fate.count("second") == second.broken
+    assert int(rows.broken.sum()) == wrong + first.broken + second.broken
+
+
+def test_certified_rows_cannot_be_broken_by_the_strongest_attack():
+    x, y = nets.blobs()
+    model = nets.trained()
+    rows = examine(model, x, y, BALL, plan(Identity()), None, generator("test"))
+    safe = rows.bound < 0
+    assert 0 < int(safe.sum()) < len(x)
+    found = AutoAttack(steps=20, queries=200).run(
+        advlab.losses.ModelLoss(model, y[safe], advlab.losses.margin), x[safe], BALL,
+        rng=generator("test"),
+    )[0]  # fmt: skip
+    assert bool((found.loss < 0).all())
+
+
+def test_the_members_of_an_ensemble_find_what_the_ensemble_finds():
+    x, y = nets.blobs()
+    ensemble = AutoAttack(steps=20, queries=200)
+    loss = advlab.losses.ModelLoss(nets.trained(), y, advlab.losses.margin)
+    together = ensemble(loss, x, BALL, rng=generator("test")).loss >= 0
+    found = advlab.evaluate(nets.trained(), x, y, BALL, ensemble, certificates=(), checks=False)
+    assert abs(found.robust_error - float(together.double().mean())) <= 1 / 120
+    assert [effort.name for effort in found.efforts] == list(ensemble.members())
+
+
+def test_efforts_add_up_by_name():
+    parts = [Effort("a", 3, 1, 0.5, 10, 5), Effort("b", 2, 0, 1.0), Effort("a", 4, 2, 0.5, 1, 1)]
+    assert total(parts) == (Effort("a", 7, 3, 1.0, 11, 6), Effort("b", 2, 0, 1.0))
+
+
+def test_bytes_per_row_are_those_of_the_activations():
+    """Two more tanh layers of width h save two more outputs of h doubles a row."""
+    x = torch.zeros(4, 5, dtype=torch.float64)
+
+    def net(layers: int, width: int) -> nn.Module:
+        inner = [part for _ in range(layers) for part in (nn.Linear(width, width), nn.Tanh())]
+        return nn.Sequential(nn.Linear(5, width), nn.Tanh(), *inner).double()
+
+    for width in (50, 200):
+        more = batches.bytes_per_row(net(3, width), x) - batches.bytes_per_row(net(1, width), x)
+        assert more == 2 * width * 8
+
+
+def test_batches_fit_the_memory_there_is(monkeypatch):
+    x, _ = nets.blobs(2000)
+    model = nets.trained()
+    assert batches.batch_size(model, x) == 500
+    row = batches.bytes_per_row(model, x)
+    monkeypatch.setattr(batches, "free_bytes", lambda device: int(40 * row))
+    assert batches.batch_size(model, x) == 10
+    monkeypatch.setattr(batches, "free_bytes", lambda device: 0)
+    assert batches.batch_size(model, x) == 1
+
+
+def test_the_result_does_not_depend_on_the_batch_size_of_an_attack_without_chance():
+    x, y = nets.blobs()
+    results = [
+        advlab.evaluate(nets.trained(), x, y, BALL, FGM(), batch=size, checks=False)
+        for size in (7, 120)
+    ]
+    assert results[0].broken_by == results[1].broken_by
+    assert (results[0].batch, results[1].batch) == (7, 120)
+
+
+class Stopping(nn.Module):
+    """The trained network, which pulls the plug after some passes."""
+
+    def __init__(self, passes: int):
+        super().__init__()
+        self.net, self.passes = nets.trained(), passes
+
+    def forward(self, x):
+        self.passes -= 1
+        if self.passes < 0:
+            raise KeyboardInterrupt
+        return self.net(x)
+
+
+def test_a_stopped_evaluation_goes_on_to_the_same_result(tmp_path):
+    x, y = nets.blobs()
+    settings = {"attack": PGD(steps=8), "batch": 25, "rng": None}
+    whole = advlab.evaluate(Stopping(10**9), x, y, BALL, **settings)
+    for passes in (60, 30):
+        with pytest.raises(KeyboardInterrupt):
+            advlab.evaluate(Stopping(passes), x, y, BALL, **settings, store=tmp_path)
+    done = sorted(path.name for path in tmp_path.glob("batch-*"))
+    assert 1 <= len(done) < 5
+    assert not list(tmp_path.glob(".*"))
+    resumed = advlab.evaluate(Stopping(10**9), x, y, BALL, **settings, store=tmp_path)
+    assert without_times(resumed.numbers()) == without_times(whole.numbers())
+    for one, other in zip(resumed.examples, whole.examples, strict=True):
+        assert torch.equal(one.perturbed, other.perturbed)
+    assert json.loads(json.dumps(resumed.numbers()))["n"] == 120
+
+
+def test_batches_of_other_settings_are_refused(tmp_path):
+    x, y = nets.blobs()
+    advlab.evaluate(nets.trained(), x, y, BALL, FGM(), store=tmp_path, checks=False)
+    with pytest.raises(AdvlabError, match="batches of others"):
+        advlab.evaluate(nets.trained(), x, y, BALL, PGD(), store=tmp_path, checks=False)
+
+
+def test_rows_come_back_from_disk_as_they_were(tmp_path):
+    x, y = nets.blobs()
+    rows = examine(nets.trained(), x, y, BALL, plan(FGM()), (), generator("test"))
+    again = Rows.read(rows.tensors(), rows.notes())
+    assert again.words() == rows.words()
+    assert again.efforts == rows.efforts
+
+
+def test_every_example_shown_is_broken_and_within_reach():
+    x, y = nets.blobs()
+    model = nets.trained()
+    found = advlab.evaluate(model, x, y, BALL, PGD(), batch=50, checks=False)
+    assert 0 < len(found.examples) <= 8
+    margins = [one.margin for one in found.examples]
+    assert margins == sorted(margins, reverse=True)
+    for one in found.examples:
+        assert torch.equal(one.original, x[one.row])
+        assert bool(BALL.contains(one.perturbed[None], one.original[None]))
+        assert int(model(one.perturbed[None]).argmax()) == one.wrong_answer != one.label
+        assert one.answer == one.label == int(y[one.row])
+
+
+def test_names_of_attacks_and_suites():
+    assert list(plan("standard").members)[-1] == "Square"
+    assert plan("pgd").members == {"PGD": PGD()}
+    with pytest.raises(AdvlabError, match="there are fast, standard"):
+        plan("unknown")
+    with pytest.raises(AdvlabError, match="transfer needs source"):
+        plan("transfer")

@@ -1,0 +1,169 @@
+"""An experiment from its file to its result: verdicts, chart, settings, and what failed."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+import toy_experiment as toy
+
+from advlab import lab
+from advlab.core.errors import AdvlabError
+from advlab.lab import provenance
+from advlab.lab.loader import name
+from advlab.report import Result
+
+TOY = str(Path(toy.__file__))
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    return tmp_path_factory.mktemp("runs")
+
+
+@pytest.fixture(scope="module")
+def result(out):
+    return lab.run(TOY, scale="laptop", jobs=1, out=out)
+
+
+def failing_at(size: int, experiment: lab.Experiment) -> lab.Experiment:
+    def compute(case):
+        if case.size == size:
+            raise ArithmeticError("diverged")
+        return experiment.compute(case)
+
+    return lab.Experiment(**{**vars(experiment), "compute": compute, "source": None})
+
+
+def test_the_result_says_what_was_run(result):
+    table = pl.concat([toy.compute(case).table for case in toy.recipe("laptop")])
+    (verdict,) = result.verdicts
+    assert verdict.outcome == "supported"
+    assert verdict.measured == pytest.approx(table["square"].mean(), rel=1e-12)
+    assert (result.paper, result.item, result.title) == ("toy", "Figure 0", "Mean squares")
+    assert result.about.startswith("Toy figure")
+    assert (result.scale, result.seeds, result.cases) == ("laptop", 4, 4)
+    assert result.settings == {"size": [200, 300]}
+    assert result.failed == []
+    assert result.seconds > 0
+    assert result.versions["polars"] == pl.__version__
+    assert result.chart["mark"]["type"] == "point"
+    assert sum(len(rows) for rows in result.chart["datasets"].values()) == 8
+
+
+def test_the_result_is_on_disk(result, out):
+    path = out / result.experiment / "result-laptop.json"
+    assert Result(**json.loads(path.read_text())) == result
+
+
+def test_a_second_run_computes_nothing_and_says_the_same(result, out):
+    def compute(case):
+        raise AssertionError("nothing is left to compute")
+
+    still = lab.Experiment(**{**vars(lab.load(TOY)), "compute": compute, "source": None})
+    again = lab.run(still, scale="laptop", jobs=1, out=out)
+    assert again.verdicts == result.verdicts
+    assert again.seconds == result.seconds
+
+
+def test_smoke_decides_nothing(out):
+    (verdict,) = lab.run(TOY, scale="smoke", jobs=1, out=out).verdicts
+    assert verdict.outcome == "undecided"
+    assert verdict.measured is not None
+    assert "smoke" in verdict.note
+
+
+def test_failed_cases_are_in_the_result_and_in_the_note(tmp_path):
+    experiment = failing_at(300, lab.load(TOY))
+    result = lab.run(experiment, scale="laptop", jobs=1, out=tmp_path)
+    assert [failure.case["size"] for failure in result.failed] == [300, 300]
+    assert {failure.reason for failure in result.failed} == {"ArithmeticError: diverged"}
+    assert "2 cases failed" in result.verdicts[0].note
+
+
+def test_nothing_is_decided_without_runs(tmp_path):
+    experiment = failing_at(300, lab.load(TOY))
+    cases = [case for case in toy.recipe("laptop") if case.size == 300]
+    only = lab.Experiment(**{**vars(experiment), "recipe": lambda scale, seeds: cases})
+    result = lab.run(only, scale="laptop", jobs=1, out=tmp_path)
+    assert [verdict.outcome for verdict in result.verdicts] == ["undecided"]
+    assert result.chart == {}
+
+
+def test_a_mistake_in_the_verdicts_shows(out):
+    def verdicts(table):
+        raise KeyError("no such column")
+
+    wrong = lab.Experiment(**{**vars(lab.load(TOY)), "verdicts": verdicts})
+    with pytest.raises(KeyError):
+        lab.run(wrong, scale="laptop", jobs=1, out=out)
+
+
+def test_more_seeds_keep_the_earlier_runs(result, out):
+    computed = []
+    experiment = lab.load(TOY)
+
+    def compute(case):
+        computed.append(case)
+        return experiment.compute(case)
+
+    watched = lab.Experiment(**{**vars(experiment), "compute": compute, "source": None})
+    more = lab.run(watched, scale="laptop", seeds=6, jobs=1, out=out)
+    assert more.seeds == 6
+    assert sorted((case.size, case.seed) for case in computed) == [(200, 4), (300, 4)]
+    assert experiment.estimate("laptop", 6) == pytest.approx(30)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [({"scale": "paper"}, "smoke, laptop"), ({"seeds": 0}, "at least one seed")],
+)
+def test_a_scale_or_seeds_that_cannot_be(tmp_path, settings, message):
+    with pytest.raises(AdvlabError, match=message):
+        lab.run(TOY, **{"scale": "laptop", "out": tmp_path, **settings})
+
+
+def test_sources_and_their_names(monkeypatch):
+    folder = Path(toy.__file__).parent
+    monkeypatch.chdir(folder)
+    assert name("toy_experiment.py") == "toy_experiment"
+    assert name(str(folder / "toy_experiment.py")) == "toy_experiment"
+    assert name("../helpers/toy_experiment.py") == "toy_experiment"
+    assert name("/elsewhere/my_figure.py") == "my_figure"
+    assert name("generalization/fig5") == "generalization/fig5"
+    assert name("advlab.papers.generalization.experiments.fig5") == "generalization/fig5"
+    assert name("my_package.my_figure") == "my_package.my_figure"
+    assert lab.load("toy_experiment").about == toy.ABOUT
+    assert lab.load("toy_experiment.py").about.title == toy.ABOUT.title
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("no_such_module", "no module no_such_module"),
+        ("advlab.no_such_module", "no module advlab.no_such_module"),
+        ("generalization/no_such_item", "no_such_item"),
+        ("no/such/file.py", "does not exist"),
+        ("advlab.core.errors", "without ABOUT, recipe, compute, figure, verdicts"),
+        ("advlab.core.errors:Nothing", "an object 'Nothing'"),
+        ("not a name", "not a module's name"),
+        (".hidden", "not a module's name"),
+    ],
+)
+def test_a_source_that_is_no_experiment(source, message):
+    with pytest.raises(AdvlabError, match=message):
+        lab.load(source)
+
+
+def test_an_object_of_a_module_and_a_file_with_a_mistake(tmp_path, monkeypatch):
+    (tmp_path / "holder_of_one.py").write_text("import toy_experiment as inside\n")
+    (tmp_path / "broken.py").write_text("import a_library_that_is_not_there\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert lab.load("holder_of_one:inside").about == toy.ABOUT
+    for source in ("broken", str(tmp_path / "broken.py")):
+        with pytest.raises(ModuleNotFoundError, match="a_library_that_is_not_there"):
+            lab.load(source)
+
+
+def test_the_commit_is_of_this_source():
+    assert len(provenance.commit().removesuffix("-dirty")) in (0, 40)

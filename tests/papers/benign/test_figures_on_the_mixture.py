@@ -1,0 +1,214 @@
+"""Figures 1-3 of the benign paper: the run is the plain one, and each verdict can be refuted."""
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from advlab import lab
+from advlab.core.errors import AdvlabError
+from advlab.core.randomness import generators
+from advlab.losses import ModelLoss, margin
+from advlab.models import Stack, TwoLayer
+from advlab.papers.benign.data import Mixture
+from advlab.papers.benign.experiments import fig1, fig2, fig3
+from advlab.papers.benign.experiments._parts.contours import crossings, exponents
+from advlab.papers.benign.experiments._parts.synthetic_runs import (
+    ATTACK,
+    RELU,
+    Case,
+    Sample,
+    trained,
+)
+from advlab.papers.benign.theory import averaging_contour, robust_upper_bound
+from advlab.training import fit
+
+
+@pytest.mark.parametrize("name", ["fig1", "fig2", "fig3"])
+def test_a_figure_runs_end_to_end(name, tmp_path):
+    result = lab.run(f"benign/{name}", scale="smoke", jobs=1, out=tmp_path)
+    assert not result.failed
+    assert result.chart
+    assert [one.id for one in result.verdicts] == list(lab.load(f"benign/{name}").about.claims)
+    assert {one.outcome for one in result.verdicts} == {"undecided"}
+    assert all("lower bounds" in one.note for one in result.verdicts)
+
+
+def test_a_run_is_that_of_the_plain_loop():
+    """All d coordinates, autograd, PGD as an attack: the same losses and errors."""
+    case = Case(mu_norm=3.0, d=40, ratio=0.2, n=20, width=16, steps=30, tested=200, replicates=2)
+    rngs = generators("plain", seeds=range(2))
+    data = Mixture(n=20, d=40, mu_norm=3.0, beta=0.1, flips="count")
+    train, test = data.sample_stack(rngs), data.sample_stack(rngs, 200)
+    fast, plain = (
+        Stack.draw(
+            lambda rng: TwoLayer.draw(40, 16, rng=rng, **RELU), generators("net", seeds=(0, 1))
+        )
+        for _ in range(2)
+    )
+    rows = trained(case, fast, Sample(train.x, train.y), Sample(test.x, test.y), train.noisy)
+    run = fit(plain, train.x, train.y, steps=30, lr=0.1, loss="logistic", ball=case.ball,
+              attack=ATTACK)  # fmt: skip
+    np.testing.assert_allclose(rows["loss"], run.log.losses()[-1].double(), rtol=1e-4)
+
+    def errors(sample):
+        x, y = sample.x.flatten(0, 1), sample.y.flatten()
+        found = ATTACK(ModelLoss(plain, y, margin), x, case.ball, rng=rngs)
+        return (found.loss >= 0).reshape(sample.y.shape)
+
+    np.testing.assert_allclose(rows["robust_error"], errors(test).double().mean(1), atol=0.011)
+    np.testing.assert_allclose(rows["train_error"], errors(train).double().mean(1))
+    flipped = (errors(train) & train.noisy).sum(1) / train.noisy.sum(1)
+    np.testing.assert_allclose(rows["flipped_error"], flipped)
+    with torch.no_grad():
+        f = plain(test.x.flatten(0, 1)).reshape(test.y.shape)
+    np.testing.assert_allclose(rows["clean_error"], (f * test.y <= 0).double().mean(1), atol=0.006)
+
+
+def test_the_rate_falls_every_500_steps():
+    whole = Case(mu_norm=1.0, d=5, ratio=0.1)
+    rates = [whole.schedule.at(step, whole.steps) for step in (0, 499, 500, 999)]
+    np.testing.assert_allclose(rates, [0.1, 0.1, 0.01, 0.01])
+    short = Case(mu_norm=1.0, d=5, ratio=0.1, steps=200)
+    assert short.schedule.at(199, 200) == 0.1
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"beta": 0.5}, {"ratio": -0.1}, {"d": 0}, {"width": 0}, {"mu_norm": float("nan")}]
+)
+def test_bad_settings_are_refused(wrong):
+    with pytest.raises(AdvlabError):
+        Case(**({"mu_norm": 1.0, "d": 5, "ratio": 0.1} | wrong))
+
+
+def test_crossings_and_their_power_are_found():
+    """Accuracy that depends on mu^4/d only has contours d ~ mu^4, noise or not."""
+    noise = np.random.default_rng(0)
+    rows = [
+        {"seed": seed, "mu_norm": mu, "d": d, "clean": 0.5 + 0.4 * (1 - np.exp(-x)) + e}
+        for seed in range(3)
+        for mu in np.geomspace(1, 10, 25)
+        for d in (1000, 2000, 5000, 10000)
+        for x, e in [(20 * mu**4 / d, 0.002 * noise.standard_normal())]
+    ]
+    found = crossings(pl.DataFrame(rows), "mu_norm", "d", "clean", 0.8)
+    exact = (np.log(4) * found["d"].to_numpy() / 20) ** 0.25
+    np.testing.assert_allclose(found["mu_norm"], exact, rtol=0.02)
+    for power in exponents(found, "mu_norm", "d").values():
+        assert abs(power - 4) < 0.1
+
+
+def test_a_map_without_a_crossing_has_no_contour():
+    flat = pl.DataFrame({"seed": [0, 0], "mu_norm": [1.0, 2.0], "d": [5, 5], "clean": [0.5, 0.6]})
+    assert crossings(flat, "mu_norm", "d", "clean", 0.8).is_empty()
+    assert np.isnan(exponents(crossings(flat, "mu_norm", "d", "clean", 0.55), "mu_norm", "d")[0])
+
+
+def heat_table(clean=4.0, robust=2.0, **what) -> pl.DataFrame:
+    """Maps with contours d ~ mu^power for clean and robust accuracy; `what` replaces columns."""
+    rows = []
+    for seed in range(5):
+        for mu in fig1._LAPTOP:
+            for d in (1000, 2000, 5000, 10000, 18000):
+                errors = [
+                    0.1 + 0.4 * np.exp(-(1 + 0.01 * seed) * (mu / 3) ** power * 1000 / d)
+                    for power in (clean, robust)
+                ]
+                rows.append(
+                    {"seed": seed, "mu_norm": float(mu), "d": d, "ratio": 0.1, "beta": 0.1}
+                    | {"n": 100, "tested": 2000, "train_error": 0.0}
+                    | {"clean_error": errors[0], "robust_error": max(errors)}
+                )
+    return pl.DataFrame(rows).with_columns(**{name: pl.lit(v) for name, v in what.items()})
+
+
+def outcomes(figure, table) -> dict[str, str]:
+    return {one.id.removeprefix("benign/"): one.outcome for one in figure.verdicts(table)}
+
+
+def test_figure_1_supports_what_is_true():
+    assert set(outcomes(fig1, heat_table()).values()) == {"supported"}
+
+
+@pytest.mark.parametrize(
+    ("table", "id"),
+    [
+        (heat_table(clean=2.5), "17a"),
+        (heat_table(clean=4.0, robust=4.5), "17b"),
+        (heat_table(robust=3.5), "17c"),
+        (heat_table(train_error=0.01), "5E/fig1"),
+        (heat_table(robust_error=0.05), "6E/fig1"),
+    ],
+)
+def test_figure_1_refutes_what_is_false(table, id):
+    assert outcomes(fig1, table)[id] == "refuted"
+
+
+def test_the_contour_of_the_bound_is_where_the_bound_is():
+    lengths = np.array([2.0, 4.0, 7.0])
+    dims = fig1._bound_contour(100, 2.5, lengths, 0.1)
+    error = robust_upper_bound(100, dims, lengths, 0.1 * lengths, 0.1, C=2.5)
+    np.testing.assert_allclose(error, 0.2)
+
+
+def curve_table(**what) -> pl.DataFrame:
+    """Runs of figure 2 in which its claims hold; `what` replaces columns by expressions."""
+    noise = np.random.default_rng(1)
+    rows = []
+    for seed in range(10):
+        for mu, d, ratio in dict.fromkeys(one for row in fig2.ROWS.values() for one in row):
+            for step in (0, 1, 10, 100, 500):
+                worse = 0.05 * ratio * d / mu**4 + 0.3 / (1 + step)
+                rows.append(
+                    {"seed": seed, "mu_norm": mu, "d": d, "ratio": ratio, "step": step}
+                    | {"beta": 0.1, "n": 100, "tested": 2000, "train_error": 0.0}
+                    | {"loss": 1 / (1 + step), "clean_error": 0.1 + 1e-3 * noise.standard_normal()}
+                    | {"robust_error": 0.105 + worse + 1e-4 * noise.standard_normal()}
+                )
+    return pl.DataFrame(rows).with_columns(**what)
+
+
+def test_figure_2_supports_what_is_true():
+    assert set(outcomes(fig2, curve_table()).values()) == {"supported"}
+
+
+@pytest.mark.parametrize(
+    ("what", "id"),
+    [
+        ({"loss": pl.col("loss") + 0.02}, "2E/fig2"),
+        ({"loss": 0.001 + pl.col("step") * 1e-6}, "2Ed/fig2"),
+        ({"robust_error": pl.col("robust_error") + 0.05}, "3a"),
+        ({"robust_error": 0.1 + pl.col("mu_norm") / 100}, "3b"),
+        ({"robust_error": 0.2 - pl.col("d") / 20000}, "3c"),
+        ({"robust_error": 0.2 - pl.col("ratio") / 2}, "3d"),
+        ({"train_error": pl.lit(0.01)}, "5Ea/fig2"),
+        ({"clean_error": pl.lit(0.05)}, "5Eb/fig2"),
+        ({"robust_error": pl.lit(0.05)}, "6E/fig2"),
+    ],
+)
+def test_figure_2_refutes_what_is_false(what, id):
+    assert outcomes(fig2, curve_table(**what))[id] == "refuted"
+
+
+def ratio_table(sign=1, **what) -> pl.DataFrame:
+    rows = [
+        {"seed": seed, "mu_norm": 5.0, "d": d, "ratio": ratio, "beta": 0.1, "n": 100}
+        | {"tested": 2000, "train_error": 0.0}
+        | {"robust_error": 0.11 + ratio * (0.5 + 0.01 * seed) * (1 + sign * (d / 6000 - 0.5))}
+        for seed in range(5)
+        for d in (500, 1000, 2000, 3000, 4500, 6000)
+        for ratio in (*fig3._RATIOS, 0.6, 0.9, 1.5, 2.0)
+    ]
+    return pl.DataFrame(rows).with_columns(**{name: pl.lit(v) for name, v in what.items()})
+
+
+def test_figure_3_decides_both_ways():
+    assert set(outcomes(fig3, ratio_table(tested=10)).values()) == {"supported"}
+    assert outcomes(fig3, ratio_table(sign=-1))["18"] == "refuted"
+    assert outcomes(fig3, ratio_table(train_error=0.02))["5E/fig3"] == "refuted"
+    assert outcomes(fig3, ratio_table(robust_error=0.05))["6E/fig3"] == "refuted"
+
+
+def test_the_averaging_contour_of_figure_3_agrees_with_that_of_figure_1():
+    ratio = fig3._proxy_ratio(100, 3000.0)
+    np.testing.assert_allclose(averaging_contour(5.0, 0.8, 100, 0.1, ratio), 3000, rtol=1e-6)

@@ -1,0 +1,255 @@
+"""Attack realism, flatness bounds and attacks on the network itself: parts, verdicts, smoke."""
+
+import numpy as np
+import polars as pl
+import pytest
+import torch
+
+from advlab import lab
+from advlab.attacks import PGD, FakeSignal
+from advlab.models import Stack
+from advlab.papers.cgro.data import Patches
+from advlab.papers.cgro.experiments import flatness_bound, network_attacks, other_attacks
+from advlab.papers.cgro.experiments._parts import other_attacks_runs
+from advlab.papers.cgro.models import PatchCNN
+from advlab.training import Mixed, fit
+
+
+def outcomes(module, table: pl.DataFrame) -> dict[str, str]:
+    return {verdict.id: verdict.outcome for verdict in module.verdicts(table)}
+
+
+def draws(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+# --- S5 ---------------------------------------------------------------------------------------
+
+
+def test_critical_radii_are_distances_to_the_boundary():
+    """One filter: with one patch f = <w, x>^3 changes sign at distance |<w, x>|/||w||; with two,
+    where <w, x_1> + <w, x_2> = 0, at |their sum|/(sqrt 2 ||w||)."""
+    w = draws(2, 1, 6, seed=1)
+    stack = Stack([PatchCNN(one) for one in w])
+    delta = torch.tensor([30.0, 10.0], dtype=torch.float64)
+    rngs = [torch.Generator().manual_seed(seed) for seed in range(2)]
+    # With two patches PGD has other places to end in: it needs its restarts, and stays above.
+    for patches, restarts, slack in ((1, 1, 0.0), (2, 12, 0.05)):
+        x = draws(2, 5, patches, 6, seed=patches)
+        along = (x * w[:, None]).sum((2, 3)) / patches**0.5 / w[:, 0].norm(dim=1)[:, None]
+        walk = PGD(steps=10, step_size=0.25, restarts=restarts)
+        found = other_attacks_runs.critical_radii(stack, x, along.sign(), delta, walk, 10, rngs)
+        exact = along.abs() / delta[:, None]
+        assert (found >= exact).all()
+        assert (found <= (1 + slack) * exact + 2**-10).all()
+
+
+def test_full_budget_counts_what_the_closed_forms_count():
+    law = Patches.scaled(n=60, d=40)
+    points = law.sample(torch.Generator().manual_seed(3))
+    weight = 0.3 * draws(4, 40, seed=4) + 0.1 * law.direction()
+    found = other_attacks_runs.full_budget(PatchCNN(weight), points, law)
+    fake = FakeSignal(direction=(1.0,))
+    w, u = weight.numpy(), weight[:, 0].numpy()
+    gta, least = [], []
+    for x, y, signal in zip(*(part.numpy() for part in points), strict=True):
+        noise = [y * (w @ x[j]) for j in range(4) if j != signal]
+        V = sum((one**3).sum() for one in noise)
+        gta.append((law.alpha * (1 - law.gamma)) ** 3 * (u**3).sum() + V)
+        weak = (law.alpha - fake.a * law.delta) ** 3 * (u**3).sum()
+        shift = [((one - fake.b * law.delta * u) ** 3 - one**3).sum() for one in noise]
+        least.append(weak + V + min(shift))
+    assert found["GTA"] == pytest.approx(np.mean(np.array(gta) > 0))
+    assert found["fake signal"] == pytest.approx(np.mean(np.array(least) > 0))
+    assert 0 < found["GTA"] < 1
+    assert 0 < found["fake signal"] < 1
+
+
+SCALARS = {
+    "GTA closed form": 1e-16,
+    "GTA length": 1e-15,
+    "GTA noise": 0.0,
+    "gradient": 1e-11,
+    "smallest step of u": 0.0,
+    "decomposition": 1e-13,
+    "PGD train at 0.2": 0.0,
+    "fake signal train": 0.1,
+}
+
+
+def s5_table(
+    train: float = 0.09, test: float = 0.08, clean: float = 0.32, **changed
+) -> pl.DataFrame:
+    """Twenty seeds; radii spread by 4 % around their medians."""
+    rows = []
+    for lam in (0.5, 0.0):
+        for seed in range(20):
+            jitter = 1 + 0.002 * np.sin(seed)
+            rows += [(lam, seed, name, 0.0, value) for name, value in (SCALARS | changed).items()]
+            radii = {"train": train, "test": test} if lam else {"train": clean, "test": clean}
+            for name, radius in radii.items():
+                spread = {"median": 1.0, "first tenth": 0.96, "last tenth": 1.04}
+                rows += [
+                    (lam, seed, f"{at} {name}", 0.0, jitter * radius * factor)
+                    for at, factor in spread.items()
+                ]
+    schema = {"lam": pl.Float64, **other_attacks_runs.SCHEMA}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def test_s5_is_supported_where_its_claims_are_true():
+    assert set(outcomes(other_attacks, s5_table()).values()) == {"supported"}
+
+
+@pytest.mark.parametrize(
+    ("id", "changed"),
+    [
+        ("cgro/1a", {"GTA closed form": 1e-9}),
+        ("cgro/1b", {"GTA length": 1e-9}),
+        ("cgro/1c", {"GTA noise": 1e-9}),
+        ("cgro/2a", {"gradient": 1e-4}),
+        ("cgro/2b", {"smallest step of u": -1e-6}),
+        ("cgro/3", {"decomposition": 1e-4}),
+        ("cgro/12", {"PGD train at 0.2": 0.5}),
+        ("cgro/12b", {"fake signal train": 0.9}),
+        ("cgro/12c", {"train": 0.081}),
+        ("cgro/12e", {"clean": 0.16}),
+        ("cgro/12e", {"clean": 0.8}),
+    ],
+)
+def test_s5_is_refuted_where_a_claim_is_false(id, changed):
+    found = outcomes(other_attacks, s5_table(**changed))
+    assert found.pop(id) == "refuted"
+    assert set(found.values()) == {"supported"}
+
+
+def test_s5_sees_a_window_after_clean_training():
+    table = s5_table()
+    own = (pl.col("lam") == 0) & (pl.col("quantity") == "median train")
+    wide = table.with_columns(value=pl.col("value") * pl.when(own).then(1.1).otherwise(1.0))
+    assert outcomes(other_attacks, wide)["cgro/12d"] == "refuted"
+
+
+# --- S8 ---------------------------------------------------------------------------------------
+
+
+def s8_table(**changed: float) -> pl.DataFrame:
+    values = {"lower": 0.2, "rise": 0.25, "upper": 0.3, "deviations": 2.0} | changed
+    rows = [
+        {"model": model, "norm": norm, "D": D, "seed": seed, "step": 1, "steps": 1, "delta": 0.5}
+        | values
+        for model in ("linear", "network")
+        for norm in ("l2", "linf")
+        for D in (2, 5, 20)
+        for seed in range(3)
+    ]
+    return pl.DataFrame(rows)
+
+
+def test_s8_is_supported_where_its_claims_are_true():
+    assert set(outcomes(flatness_bound, s8_table()).values()) == {"supported"}
+
+
+@pytest.mark.parametrize(
+    ("id", "changed"),
+    [
+        ("cgro/21a", {"lower": 0.26}),
+        ("cgro/21b", {"upper": 0.24}),
+        ("cgro/21c", {"deviations": -3.5}),
+    ],
+)
+def test_s8_is_refuted_by_one_violation(id, changed):
+    table = s8_table()
+    broken = pl.concat([table[1:], s8_table(**changed)[:1]])
+    found = outcomes(flatness_bound, broken)
+    assert found.pop(id) == "refuted"
+    assert set(found.values()) == {"supported"}
+
+
+def test_networks_need_not_be_convex():
+    table = s8_table()
+    lower = pl.when(pl.col("model") == "network").then(0.28).otherwise(pl.col("lower"))
+    assert set(outcomes(flatness_bound, table.with_columns(lower=lower)).values()) == {"supported"}
+
+
+def test_s8_measures_what_a_linear_model_has_in_closed_form_as_it_measures_networks():
+    """The same linear models, once by formula and once by the search that networks get."""
+    case = flatness_bound.Case(model="linear", D=3, replicates=2)
+    x, y = (part.flatten(0, 1) for part in flatness_bound._clusters(case, "fresh", 30))
+    stack = Stack([flatness_bound.Linear(draws(3, seed=seed)) for seed in range(2)])
+    ball = flatness_bound.Ball(norm="l2", radius=0.5)
+    rngs = flatness_bound._rngs(case, "test")
+    exact = flatness_bound._sharpness(case, stack, x, y, ball, rngs)
+    searched = flatness_bound._sharpness(
+        case.model_copy(update={"model": "network"}), stack, x, y, ball, rngs
+    )
+    for name in ("loss", "slope", "steepest", "rise"):
+        ours, theirs = getattr(exact, name), getattr(searched, name)
+        torch.testing.assert_close(ours, theirs.detach(), rtol=1e-6, atol=1e-9)
+
+
+# --- S9 ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("arm", ["oracle", "own", "pgd5"])
+def test_s9_trains_in_few_dimensions_as_in_all(arm):
+    """The same data, start and attack in d dimensions, side by side."""
+    case = network_attacks.Case(arm=arm, d=200, n=3, replicates=1, seed=5)
+    law = case.law
+    (x, y), few = network_attacks._reduced(case)
+    attack, ball = network_attacks._attack(case, few)
+    settings = {"steps": 25, "lr": 0.05, "loss": "logistic", "objective": Mixed(lam=0.5)}
+    fit(few, x, y, ball=ball, attack=attack, **settings)
+    points = law.sample(network_attacks.generators(network_attacks.NAME, "data", seeds=[5])[0])
+    rng = network_attacks.generators(network_attacks.NAME, "start", seeds=[5])[0]
+    whole = Stack([PatchCNN.draw(law.d, network_attacks.FILTERS, law.d**-0.5, rng)])
+    attack, _ = network_attacks._attack(case, whole)
+    fit(whole, points.x[None], points.y[None], ball=ball, attack=attack, **settings)
+    torch.testing.assert_close(few(x[0]), whole(points.x), rtol=1e-8, atol=1e-10)
+    gram = [one @ one.mT for one in (few.get_parameter("weight"), whole.get_parameter("weight"))]
+    torch.testing.assert_close(*gram, rtol=1e-8, atol=1e-10)
+    assert float((few(x[0]) * y[0]).detach().min()) > 0.5
+
+
+def s9_table(own: dict | None = None, pgd5: dict | None = None, oracle: float = 0.08):
+    rows = []
+    for arm in network_attacks.ARMS:
+        usual = {"mean V": 0.01, "own test": 0.0, "test radius": 0.3}
+        changed = {"own": own or {}, "pgd5": pgd5 or {}, "oracle": {"test radius": oracle}}
+        for seed in range(10):
+            jitter = 1 + 0.01 * np.cos(seed)
+            values = usual | changed.get(arm, {})
+            row = {name: jitter * value for name, value in values.items()}
+            rows.append({"arm": arm, "seed": seed, "step": 9, "steps": 9} | row)
+    return pl.DataFrame(rows)
+
+
+def test_s9_is_supported_where_its_claims_are_true():
+    assert set(outcomes(network_attacks, s9_table()).values()) == {"supported"}
+
+
+@pytest.mark.parametrize(
+    ("id", "changed"),
+    [
+        ("cgro/S9a", {"own": {"mean V": 5.0}}),
+        ("cgro/S9b", {"own": {"own test": 0.3}}),
+        ("cgro/S9c", {"pgd5": {"mean V": 5.0}}),
+        ("cgro/S9d", {"pgd5": {"own test": 0.3}}),
+        ("cgro/S9e", {"pgd5": {"test radius": 0.05}}),
+    ],
+)
+def test_s9_is_refuted_where_a_claim_is_false(id, changed):
+    found = outcomes(network_attacks, s9_table(**changed))
+    assert found.pop(id) == "refuted"
+    assert set(found.values()) == {"supported"}
+
+
+# --- all --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["s5", "s8", "s9"])
+def test_smoke_runs_end_to_end(name, tmp_path):
+    result = lab.run(f"cgro/{name}", scale="smoke", jobs=1, out=tmp_path)
+    assert result.failed == []
+    assert {verdict.outcome for verdict in result.verdicts} == {"undecided"}
+    assert result.chart["concat"]

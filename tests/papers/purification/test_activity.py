@@ -1,0 +1,167 @@
+"""Activity, growth rates and the growth identity: plain loops, autograd and a real run."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+from advlab.core.errors import AdvlabError
+from advlab.core.randomness import generator
+from advlab.losses import logistic
+from advlab.models import Stack
+from advlab.papers.purification.data import SparseCoding
+from advlab.papers.purification.measures import (
+    GrowthLog,
+    Nets,
+    activation_probability,
+    active,
+    alive,
+    coordinate_lipschitz,
+    coordinates,
+    growth_identity,
+    growth_rates,
+    label_direction,
+    leftover,
+    leftover_share,
+    lipschitz_bound,
+    loss_slope,
+    own_sets,
+)
+from advlab.papers.purification.models import SymmetricReLU
+from advlab.training import L2, fit
+
+R, WIDTH, D, N = 2, 9, 6, 20
+
+
+def problem(sigma: float = 0.0, **noise):
+    data = SparseCoding(n=N, d=D, k=2, **noise)
+    points = [data.sample(generator("points", r)) for r in range(R)]
+    nets = [SymmetricReLU.draw(D, WIDTH, 0.6, 0.3, generator("net", r), sigma) for r in range(R)]
+    x, y, z, M, w = (torch.stack(part) for part in zip(*points, strict=True))
+    return Stack(nets), x, y, z, M, w
+
+
+def test_activity_is_counted():
+    model, x, *_ = problem()
+    nets = Nets.of(model)
+    found, chance = active(nets, x), activation_probability(nets, x)
+    for r in range(R):
+        u = np.array([[float(p @ w) for w in nets.weight[r]] for p in x[r]])
+        assert found.near[r].tolist() == (abs(u) >= 0.03).sum(1).tolist()
+        assert found.open[r].tolist() == (abs(u) > 0.3).sum(1).tolist()
+        np.testing.assert_allclose(chance[r].numpy(), (abs(u) > 0.3).mean(0))
+
+
+def test_leftovers_are_what_other_atoms_and_noise_bring():
+    model, x, _, z, M, _ = problem(sx=0.5)
+    nets = Nets.of(model)
+    A = coordinates(nets.weight, M)
+    own = own_sets(A)
+    rest = leftover(nets, x, z, A, own)
+    xi = x - z @ M.mT
+    for r, n, i in itertools.product(range(R), range(3), range(WIDTH)):
+        other = sum(M[r, :, j] * z[r, n, j] for j in range(D) if not bool(own[r, i, j]))
+        expected = float(nets.weight[r, i] @ (other + xi[r, n]))
+        assert float(rest[r, n, i]) == pytest.approx(expected, abs=1e-12)
+    share = (rest.abs() <= 0.03).double().mean(dim=(1, 2))
+    torch.testing.assert_close(leftover_share(nets, rest), share)
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.2])
+def test_coordinate_constants_are_differences_of_the_network_and_below_their_bound(sigma):
+    model, x, _, z, M, _ = problem(sigma, sx=0.3)
+    nets, levels = Nets.of(model), (1.0, 0.5)
+    A = coordinates(nets.weight, M)
+    found = coordinate_lipschitz(nets, x, z, A, levels, 0.8)
+    for r, j in itertools.product(range(R), range(D)):
+        net = model.replicate(r)
+        start = x[r] - z[r, :, j, None] * M[r, :, j]
+        steep = [
+            abs(net(start + v * M[r, :, j]) - net(start)).detach().numpy() / abs(v)
+            for v in (1, -1, 0.5, -0.5)
+        ]
+        expected = np.quantile(np.max(steep, 0), 0.8)
+        assert float(found[r, j]) == pytest.approx(expected, abs=1e-12)
+    every = torch.ones_like(A, dtype=torch.bool)
+    slack = 2 / D**0.5
+    assert bool((found <= lipschitz_bound(A, every, 2) - slack + 1e-12).all())
+    torch.testing.assert_close(lipschitz_bound(A, every, 2) - slack, A.abs().sum(1))
+    none = lipschitz_bound(A, ~every, 2)
+    torch.testing.assert_close(none, torch.full_like(none, slack))
+
+
+def test_growth_rates_are_means_over_points_and_noise():
+    model, x, y, z, M, _ = problem(0.4, sx=0.5)
+    nets = Nets.of(model)
+    slope = loss_slope(nets, x, y)
+    first, second = growth_rates(nets, x, y, z, M), growth_rates(nets, x, y, z, M, slope)
+    rho = 0.4 * torch.randn(20_000, generator=generator("rho"), dtype=torch.float64)
+    xi = x - z @ M.mT
+    for r, i in itertools.product(range(R), range(3)):
+        u = x[r] @ nets.weight[r, i]
+        gate = ((u[:, None] + rho) >= 0.3).double().mean(1) * y[r]
+        for rates, pull in ((first, gate), (second, gate * slope[r])):
+            signal = (pull[:, None] * z[r]).mean(0)
+            noise = (pull[:, None] * (xi[r] @ M[r])).mean(0)
+            torch.testing.assert_close(rates.signal[r, i], signal, atol=5e-3, rtol=0)
+            torch.testing.assert_close(rates.noise[r, i], noise, atol=5e-3, rtol=0)
+    assert float(second.signal.abs().max()) > 0.01
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.2])
+def test_the_growth_identity_is_exact_without_noise_and_measured_is_the_gradient(sigma):
+    for noise, exact in (({}, True), ({"sx": 1.0}, False)):
+        model, x, y, z, M, w = problem(sigma, **noise)
+        sides = growth_identity(Nets.of(model), x, y, z, M, w)
+        for r in range(R):
+            net = model.replicate(r)
+            net.requires_grad_()
+            logistic(net(x[r]), y[r]).mean().backward()
+            expected = -net.weight.grad @ M[r] @ w[r]
+            torch.testing.assert_close(sides.measured[r], expected)
+        same = torch.allclose(sides.measured, sides.predicted, rtol=1e-10, atol=1e-12)
+        assert same == exact
+        assert bool((sides.predicted >= 0).all())
+
+
+def test_the_log_watches_a_run():
+    model, x, y, z, M, w = problem()
+    direction = label_direction(M, w)
+    log, seen = GrowthLog(direction), []
+
+    def probe(net):
+        sides = growth_identity(Nets.of(net), x, y, z, M, w)
+        keep = alive(net.weight)
+        seen.append((sides.measured, keep))
+        return torch.zeros(R)
+
+    before = model.get_parameter("weight").detach().clone()
+    fit(model, x, y, steps=5, lr=0.3, loss="logistic", watch=log, probes={"see": probe})
+    assert log.positive.shape == (5, R)
+    for step, (value, keep) in enumerate(seen[:5]):
+        share = ((value > 0) & keep).sum(1) / keep.sum(1)
+        torch.testing.assert_close(log.positive[step], share.double())
+    torch.testing.assert_close(log.total, sum(value for value, _ in seen[:5]))
+    assert torch.equal(log.every, log.positive == 1)
+    moved = (model.get_parameter("weight").detach() - before) @ direction[:, :, None]
+    torch.testing.assert_close(0.3 * log.total, moved[:, :, 0])
+
+
+def test_the_log_of_one_network_leaves_the_penalty_out():
+    model, x, y, z, M, w = problem()
+    alone = model.replicate(0)
+    alone.requires_grad_()
+    log = GrowthLog(label_direction(M[0], w[0]))
+    sides = growth_identity(Nets.of(alone), x[0], y[0], z[0], M[0], w[0])
+    fit(alone, x[0], y[0], steps=1, lr=0.3, loss="logistic", watch=log, penalty=L2(weight=0.5))
+    torch.testing.assert_close(log.total, sides.measured)
+
+
+def test_a_log_of_nothing_and_of_other_networks():
+    model, x, y, _, M, w = problem()
+    with pytest.raises(AdvlabError, match="at least one step"):
+        _ = GrowthLog(M[0, 0]).total
+    log = GrowthLog(label_direction(M, w)[0])
+    with pytest.raises(AdvlabError, match="one direction for each"):
+        fit(model, x, y, steps=1, lr=0.1, loss="logistic", watch=log)

@@ -1,0 +1,141 @@
+"""Trends over d and lottery tickets: scaled presets, and tables where claims are false or true."""
+
+from math import log
+
+import polars as pl
+import pytest
+
+from advlab.papers.purification.experiments import dimension_trends, lottery_tickets
+from advlab.papers.purification.experiments._parts.presets import PRESETS, World, asymptotic, scaled
+from advlab.papers.purification.theory import bias, noise_scale, regime
+
+
+def outcomes(found) -> dict[str, str]:
+    return {verdict.id.removeprefix("purification/"): verdict.outcome for verdict in found}
+
+
+def falling(power: float) -> pl.DataFrame:
+    """Every quantity is d^power, times a factor of each seed; the gap to the oracle falls too."""
+    names = (*dimension_trends.POWERS.values(), "G7 of directions")
+    rows = [
+        {"d": d, "seed": seed, "robust": 0.7, "oracle": 0.7 + 0.3 / log(d)}
+        | dict.fromkeys(names, (1 + 0.01 * seed) * d**power)
+        for d in (64, 128, 256, 512)
+        for seed in range(5)
+    ]  # fmt: skip
+    return pl.DataFrame(rows).with_columns(
+        (pl.col("oracle") - pl.col("robust")).alias("oracle gap")
+    )
+
+
+@pytest.mark.parametrize("power", [-0.3, 0.4])
+def test_trends_report_their_exponent_and_pass_nothing(power):
+    found = dimension_trends.verdicts(falling(power))
+    assert set(outcomes(found).values()) == {"undecided"}
+    by_id = {verdict.id: verdict for verdict in found}
+    assert set(by_id) == set(dimension_trends.ABOUT.claims)
+    for id in dimension_trends.POWERS:
+        assert by_id[id].measured == pytest.approx(power)
+        assert "not decided at finite sizes" in by_id[id].note
+    assert by_id["purification/6/trend"].measured < 0
+    assert dimension_trends.figure(falling(power)).to_dict()
+
+
+def test_the_scaled_preset_is_the_random_one_at_its_own_size():
+    assert scaled(256) == PRESETS["random"]
+
+
+def test_scaled_presets_follow_the_powers_of_the_theorems():
+    small, large = scaled(128), scaled(512)
+    assert large.data.k / small.data.k == pytest.approx(4**0.4, rel=0.05)
+    assert large.tau**2 * large.data.k == pytest.approx(small.tau**2 * small.data.k)
+    assert large.clean.steps == 4 * small.clean.steps
+    assert large.clean.penalty * 4 == pytest.approx(small.clean.penalty)
+    assert large.bias.end == pytest.approx(0.85 / large.data.k**0.5)
+
+
+def test_theory_is_silent_at_the_sizes_of_the_presets():
+    """k = 30 at d = 256 is outside the window: the result must say so, not pass for a theorem."""
+    assert regime(256, 30).says(0.22, "l2").silent
+
+
+def test_the_asymptotic_schedules_are_those_of_the_theory():
+    preset, facts = asymptotic(64, 6), regime(64, 6, c0=0.1)
+    for step in (0, 50, 10**6):
+        expected = bias(step, 64, 6, eta=1.0, start=preset.bias.start, C=0.05)
+        assert preset.bias.at(step) == pytest.approx(float(expected))
+        noise = noise_scale(step, expected, 64, T_a=facts.times["T_a"])
+        assert preset.bias.noise_at(step) == pytest.approx(float(noise))
+    assert preset.clean.penalty == facts.lam.value
+    assert asymptotic(12, 3).clean.penalty == 0
+    assert regime(12, 3).lam.clamped
+
+
+def test_asymptotic_schedules_train():
+    """They run, noise and all; what they learn is another matter (docs/purification.md)."""
+    full = asymptotic(32, 4)
+    few = {name: getattr(full, name).model_copy(update={"steps": 4}) for name in PHASES}
+    data = full.data.model_copy(update={"n": 400})
+    world = World.draw(full.model_copy(update=few | {"data": data}), range(2), "test", tests=5)
+    nets = world.networks()
+    assert world.train_clean(nets).status == "finished"
+    assert world.train_adversarial(nets).status == "finished"
+
+
+PHASES = ("clean", "adversarial")
+
+
+def smoke(module) -> pl.DataFrame:
+    frames = [
+        module.compute(case).with_columns(d=pl.lit(case.d)) for case in module.recipe("smoke")
+    ]
+    return pl.concat(frames, how="diagonal")
+
+
+@pytest.mark.parametrize("module", [dimension_trends, lottery_tickets])
+def test_smoke_runs_and_draws(module):
+    table = smoke(module)
+    assert module.figure(table).to_dict()
+    assert {verdict.id for verdict in module.verdicts(table)} == set(module.ABOUT.claims)
+
+
+def table_of_tickets(sigmas: float, early: float, won: float) -> pl.DataFrame:
+    start = [
+        {"part": "start", "d": d, "seed": seed, "cover": 0.1, "pot": 0.2, "sure": 0.1,
+         "expected pot": 0.2, "expected sure": 0.1, "pot sigmas": sigmas, "sure sigmas": -sigmas}
+        for d in (128, 256) for seed in range(5)
+    ]  # fmt: skip
+    along = [
+        {"part": "training", "step": step, "seed": seed, "loss": loss, "kept": kept + 0.001 * seed,
+         "sure kept": 0.5, "pot old": 0.5, "won": won + 0.001 * seed if step == 2 else None}
+        for step, loss, kept in ((0, log(2), early / 2), (1, 0.99 * log(2), early), (2, 0.1, 1.0))
+        for seed in range(5)
+    ]  # fmt: skip
+    return pl.concat([pl.DataFrame(start), pl.DataFrame(along)], how="diagonal")
+
+
+def test_tickets_claims_can_be_true():
+    found = outcomes(lottery_tickets.verdicts(table_of_tickets(1.0, 0.7, 0.9)))
+    assert found == {
+        "22/pot": "supported",
+        "22/sure": "supported",
+        "22/cover": "undecided",
+        "22/early": "supported",
+        "22/kept": "supported",
+    }
+
+
+def test_tickets_claims_can_be_false():
+    found = outcomes(lottery_tickets.verdicts(table_of_tickets(5.0, 0.3, 0.2)))
+    assert found == {
+        "22/pot": "refuted",
+        "22/sure": "refuted",
+        "22/cover": "undecided",
+        "22/early": "refuted",
+        "22/kept": "refuted",
+    }
+
+
+def test_the_plateau_ends_at_the_first_loss_below_its_level():
+    ends = lottery_tickets.plateau_end(table_of_tickets(1.0, 0.7, 0.9))
+    assert ends["step"].to_list() == [1] * 5

@@ -1,0 +1,121 @@
+"""`advlab report`: which results it takes, what it says, and its exit codes."""
+
+import subprocess
+import sys
+
+import pytest
+import typer
+from sample_results import convergence, lasso, quick
+
+from advlab.cli import report as verb
+from advlab.core.errors import AdvlabError
+from advlab.report import Result
+
+
+def store(out, result: Result) -> None:
+    path = out / result.experiment / f"result-{result.scale}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(result.model_dump_json())
+
+
+def call(place: dict, **options) -> int:
+    try:
+        verb.report(**place, **options)
+    except typer.Exit as stop:
+        return stop.exit_code
+    return 0
+
+
+@pytest.fixture
+def place(tmp_path):
+    return {"out": tmp_path / "runs", "to": tmp_path / "report.html"}
+
+
+def test_a_refuted_claim_is_named_and_fails(tmp_path, place, capsys):
+    store(tmp_path / "runs", convergence())
+    assert call(place) == 1
+    said = capsys.readouterr()
+    assert "refuted: generalization/fig5/5: Adversarial training hurts" in said.err
+    assert str(tmp_path / "report.html") in said.out.replace("\n", "")
+    assert "Adversarial training hurts" in (tmp_path / "report.html").read_text()
+
+
+def test_a_known_finding_does_not_fail(tmp_path, place, monkeypatch):
+    store(tmp_path / "runs", convergence())
+    papers = tmp_path / "advlab" / "papers"
+    papers.mkdir(parents=True)
+    text = 'finding = "A factor of two."\ndocs = "docs/findings.md#a"\n'
+    (papers / "findings.toml").write_text(f'["generalization/fig5/5"]\n{text}')
+    monkeypatch.setattr(verb, "__file__", str(tmp_path / "advlab" / "cli" / "report.py"))
+    assert call(place) == 0
+    assert "A factor of two." in (tmp_path / "report.html").read_text()
+    # The same id in another experiment is another verdict.
+    (papers / "findings.toml").write_text(f'["generalization/fig6/5"]\n{text}')
+    assert call(place) == 1
+
+
+def test_undecided_claims_and_failed_cases_do_not_fail(tmp_path, place):
+    store(tmp_path / "runs", lasso())
+    store(tmp_path / "runs", quick())
+    assert call(place) == 0
+
+
+def test_no_results_say_what_to_run(tmp_path, place):
+    with pytest.raises(AdvlabError, match="got none; compute some first, for example: advlab run"):
+        call(place)
+    assert not (tmp_path / "report.html").exists()
+
+
+def test_the_highest_scale_is_shown_unless_one_is_asked_for(tmp_path, place):
+    for scale in ("paper", "smoke", "laptop"):
+        store(
+            tmp_path / "runs", lasso().model_copy(update={"scale": scale, "title": f"at {scale}"})
+        )
+    store(tmp_path / "runs", quick())
+    page = tmp_path / "report.html"
+    call(place)
+    assert "at paper" in page.read_text()
+    assert "A quick look" in page.read_text()
+    call(place, scale="laptop")
+    assert "at laptop" in page.read_text()
+    assert "A quick look" not in page.read_text()
+
+
+def test_a_broken_result_is_named_and_skipped(tmp_path, place, capsys):
+    store(tmp_path / "runs", quick())
+    folder = tmp_path / "runs" / "generalization" / "fig9"
+    folder.mkdir(parents=True)
+    for text in (
+        "{",
+        '{"experiment": "a"}',
+        quick().model_dump_json().replace('"smoke"', '"vast"'),
+    ):
+        (folder / "result-laptop.json").write_text(text)
+        assert call(place) == 0
+        assert "fig9/result-laptop.json is not a result" in capsys.readouterr().err
+    assert "A quick look" in (tmp_path / "report.html").read_text()
+
+
+def test_figures_are_in_the_order_a_reader_counts(tmp_path, place):
+    for name in ("generalization/lasso", *(f"generalization/fig{n}" for n in (10, 2, 1))):
+        store(tmp_path / "runs", lasso().model_copy(update={"experiment": name}))
+    call(place)
+    text = (tmp_path / "report.html").read_text()
+    positions = [
+        text.index(f'id="generalization-{item}"') for item in ("fig1", "fig2", "fig10", "lasso")
+    ]
+    assert positions == sorted(positions)
+
+
+def test_a_report_starts_without_torch(tmp_path):
+    store(tmp_path / "runs", quick())
+    code = """
+import sys, advlab.cli
+try:
+    advlab.cli.main(["report", "--out", "runs", "--to", "a/b.html"])
+except SystemExit as stop:
+    sys.exit(stop.code or 10 * ("torch" in sys.modules))
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    assert (tmp_path / "a" / "b.html").exists()

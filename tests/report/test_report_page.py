@@ -1,0 +1,182 @@
+"""The page: whole, safe and readable without JavaScript."""
+
+import json
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+from sample_results import KNOWN, convergence, lasso, quick, results
+
+from advlab.core.errors import AdvlabError
+from advlab.report import Failure
+from advlab.report.findings import Finding, load
+from advlab.report.page import render, write_report
+
+
+class Page(HTMLParser):
+    """The page as a browser reads it: tags with attributes, visible text, and scripts."""
+
+    def __init__(self, text: str):
+        super().__init__()
+        self.tags, self.words, self.scripts, self.open = [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        if tag in ("script", "style"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag in ("script", "style"):
+            self.open.pop()
+
+    def handle_data(self, data):
+        if not self.open:
+            self.words.append(data)
+        elif self.open[-1] == "script":
+            self.scripts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+
+@pytest.fixture(scope="module")
+def page() -> Page:
+    return Page(render(results(), KNOWN))
+
+
+def test_the_header_and_the_index_count_the_verdicts(page):
+    assert "8 verdicts from 3 experiments of 2 papers" in page.text
+    assert "3 supported 1 refuted 4 undecided 2 failed cases" in page.text
+    assert (
+        "Figure 5 Adversarial training reaches the optimal adversarial risk laptop 2 1 2"
+        in page.text
+    )
+
+
+def test_every_link_inside_the_page_has_a_target(page):
+    ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
+    links = [
+        attrs["href"][1:] for tag, attrs in page.tags if tag == "a" and attrs["href"][0] == "#"
+    ]
+    assert len(ids) == len(set(ids))
+    assert {"generalization-fig5", "generalization-fig4", "benign-fig1"} <= set(links) <= set(ids)
+
+
+def test_a_verdict_shows_claim_rule_number_interval_and_outcome(page):
+    fig5 = page.text[page.text.index("Figure 5: adversarial training reaches") :]
+    assert (
+        "supported The adversarial risk ends within 1 % of the optimum. Rule mean over replicates "
+        "of excess risk over the variance of y is below 0.01, in each of 3 groups" in fig5
+    )
+    assert "generalization/fig5/4 0.002951 0.002828 to 0.003073" in fig5
+    assert "not measured none" in fig5
+
+
+def test_a_known_finding_is_beside_its_verdict(page):
+    assert (
+        "Known finding The printed constant drops a factor of two. generalization/fig5/5"
+        in page.text
+    )
+    assert ("a", {"href": "docs/findings.md#fig5"}) in page.tags
+
+
+def test_failed_cases_are_gaps_with_reasons(page):
+    assert "2 of 8 cases failed" in page.text
+    assert "n = 500, penalty = 0.001, seed = 0 FloatingPointError: loss is nan" in page.text
+
+
+def test_smoke_decides_nothing_and_says_so(page):
+    assert page.text.count("they decide nothing") == 1
+
+
+def test_where_it_came_from_is_there(page):
+    assert "commit f6fc3e6 advlab 0.1.0 torch 2.13.0" in page.text
+    assert "dimension 10 points 1000 eps [0, 0.1, 0.5] xi 0.1" in page.text
+
+
+def test_the_docstring_becomes_paragraphs_lists_and_formulas():
+    text = render([convergence()], {})
+    assert "<p>With <code>d = 10</code> features" in text
+    assert "<pre>R*(eps) = min over theta of R(theta, eps)</pre>" in text
+    assert "<li>the dashed lines are R*, from the closed form (5);</li>" in text
+
+
+def test_the_page_asks_the_network_for_nothing(page):
+    loading = [attrs.get("src") or attrs.get("href") for tag, attrs in page.tags if tag != "a"]
+    assert {place for place in loading if place} == {"data:,"}
+    policy = [attrs["content"] for _, attrs in page.tags if "http-equiv" in attrs]
+    assert policy[0].startswith("default-src 'none'")
+
+
+def test_the_bundle_is_there_once_and_only_if_there_is_a_chart(page):
+    assert sum("window.vegaEmbed=" in script for script in page.scripts) == 1
+    assert "window.vegaEmbed=" not in render([quick().model_copy(update={"chart": {}})], {})
+
+
+EVIL = "</script><script>alert(1)</script><!-- & \" '"
+
+
+def test_text_of_others_cannot_become_markup():
+    before = lasso()
+    chart = {"mark": "point", "title": EVIL, "data": {"values": [{EVIL: EVIL}]}}
+    verdict = before.verdicts[0].model_copy(
+        update=dict.fromkeys(("id", "claim", "rule", "note"), EVIL)
+    )
+    texts = dict.fromkeys(
+        ("experiment", "paper", "item", "title", "about", "scale", "commit"), EVIL
+    )
+    failed = [Failure(case={EVIL: EVIL}, reason=EVIL)]
+    more = {"settings": {EVIL: EVIL}, "versions": {EVIL: EVIL}}
+    result = before.model_copy(
+        update={**texts, **more, "failed": failed, "chart": chart, "verdicts": [verdict]}
+    )
+    known = {result.name(verdict): Finding(finding=EVIL, docs="docs/" + EVIL)}
+    evil, plain = Page(render([result], known)), Page(render([before], {}))
+    count = [sum(tag == "script" for tag, _ in one.tags) for one in (evil, plain)]
+    assert count[0] == count[1]
+    assert json.loads(evil.scripts[0]) == chart
+    assert evil.text.count("alert(1)") > 10
+
+
+def test_a_finding_links_to_the_docs_only():
+    with pytest.raises(AdvlabError, match="docs"):
+        Finding(finding="a", docs="javascript:alert(1)")
+
+
+def test_findings_are_read_by_name(tmp_path):
+    path = tmp_path / "findings.toml"
+    assert load(path) == {}
+    path.write_text('["a/b/1"]\nfinding = "why"\ndocs = "docs/findings.md#b"\n')
+    assert load(path) == {"a/b/1": Finding(finding="why", docs="docs/findings.md#b")}
+    for wrong in ("[", "a = 1", '["a"]\nfinding = "why"'):
+        path.write_text(wrong)
+        with pytest.raises(AdvlabError):
+            load(path)
+
+
+def test_the_page_is_replaced_whole_or_not_at_all(tmp_path):
+    path = tmp_path / "deep" / "report.html"
+    write_report([quick()], path, {})
+    first = path.read_text()
+    broken = quick().model_copy(update={"chart": {"mark": object()}})
+    with pytest.raises(TypeError):
+        write_report([broken], path, {})
+    assert path.read_text() == first
+    assert [file.name for file in path.parent.iterdir()] == ["report.html"]
+    with pytest.raises(AdvlabError, match="can be written"):
+        write_report([quick()], path.parent, {})
+    assert [file.name for file in path.parent.iterdir()] == ["report.html"]
+
+
+def test_tables_have_headers_and_charts_have_a_text(page):
+    assert all("scope" in attrs for tag, attrs in page.tags if tag == "th")
+    charts = [attrs for _, attrs in page.tags if attrs.get("class") == "chart"]
+    assert len(charts) == 3
+    assert all(len(attrs["data-alt"]) > 20 for attrs in charts)
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))

@@ -13,7 +13,6 @@ import torch
 from advlab import lab
 from advlab.papers import EXPERIMENTS
 
-
 TURNS = 5
 TODAY = date.today().toordinal() % TURNS
 

@@ -36,7 +36,7 @@ def test_the_closed_form_is_what_a_dense_grid_of_the_ball_finds(norm, seed):
     assert min(found.slack) > 0
 
 
-def test_the_numbers_of_the_digest_have_their_order():
+def test_the_terms_have_their_order():
     """.722 <= .846 <= .961 there: the middle is near the mean of the ends."""
     x, y, theta = data(7, n=4000, d=10)
     found = flatness.linear_logistic(3 * theta, x, y, "linf", 0.2)

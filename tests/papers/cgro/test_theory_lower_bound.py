@@ -1,4 +1,4 @@
-"""The lower bound's numbers against the spec's table, big integers and brute force."""
+"""The lower bound's numbers against a table, big integers and brute force."""
 
 from fractions import Fraction
 from itertools import product

@@ -12,7 +12,7 @@ from pydantic import PositiveFloat, PositiveInt
 
 from .... import lab
 from ....core.randomness import generators
-from ....report import Verdict, above, below, sample, within
+from ....report import Claims, Verdict, sample
 from ....report.charts import AnyChart, curves, panels, points
 from ....report.samples import ends, groups
 from ..data import Patches
@@ -35,10 +35,10 @@ ABOUT = lab.About(
     title="Any weight on adversarial examples memorises; the time is its inverse",
     seconds={"smoke": 2, "laptop": 90, "paper": 400},
     claims={
-        "cgro/9a": "Clean training leaves GTA training accuracy below 70 %",
-        "cgro/9b": "and memorises nothing",
-        "cgro/9c": "while clean test accuracy is at least 99 %",
-        "cgro/9d": "T_1 is proportional to 1/lambda within 30 %",
+        "9a": "Clean training leaves GTA training accuracy below 70 %",
+        "9b": "and memorises nothing",
+        "9c": "while clean test accuracy is at least 99 %",
+        "9d": "T_1 is proportional to 1/lambda within 30 %",
     },
 )
 NAME = "cgro/s3"
@@ -130,17 +130,14 @@ def proportion(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    claims, clean = ABOUT.claims, ends(table).filter(lam=0.0)
+    claims, clean = Claims(ABOUT.claims), ends(table).filter(lam=0.0)
     clean = clean.with_columns(
         right=1 - pl.col("GTA train"), size=pl.col("mean V").abs(), test=1 - pl.col("clean test")
     )
     return [
-        below("cgro/9a", claims["cgro/9a"], sample(clean, "right"), 0.7,
-              what="GTA training accuracy at lambda = 0"),
-        below("cgro/9b", claims["cgro/9b"], sample(clean, "size"), 0.05,
-              what="|mean_i V_i| at lambda = 0"),
-        above("cgro/9c", claims["cgro/9c"], sample(clean, "test"), 0.99,
-              what="clean test accuracy at lambda = 0"),
-        within("cgro/9d", claims["cgro/9d"], groups(proportion(table), "ratio", "lam"), 0.7, 1.3,
-               what="lambda T_1 over its value at lambda = 1/2"),
+        claims.below("9a", sample(clean, "right"), 0.7, what="GTA training accuracy at lambda = 0"),
+        claims.below("9b", sample(clean, "size"), 0.05, what="|mean_i V_i| at lambda = 0"),
+        claims.above("9c", sample(clean, "test"), 0.99, what="clean test accuracy at lambda = 0"),
+        claims.within("9d", groups(proportion(table), "ratio", "lam"), 0.7, 1.3,
+            what="lambda T_1 over its value at lambda = 1/2"),
     ]  # fmt: skip

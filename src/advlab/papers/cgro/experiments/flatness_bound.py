@@ -29,7 +29,7 @@ from ....core.randomness import Rng, generators, normal, uniform
 from ....losses import ModelLoss, logistic
 from ....measure.sharpness import Sharpness, input_sharpness
 from ....models import Linear, Stack
-from ....report import Verdict, above
+from ....report import Claims, Verdict
 from ....report.charts import AnyChart, curves, panels
 from ....threats import Ball
 from ....training import fit
@@ -41,9 +41,9 @@ ABOUT = lab.About(
     title="Sharp inputs bound the robust generalisation gap, term by term",
     seconds={"smoke": 8, "laptop": 150, "paper": 1500},
     claims={
-        "cgro/21a": "Where the loss is convex in the input, delta E||grad|| is below the rise",
-        "cgro/21b": "The rise of the loss in a ball is below delta G",
-        "cgro/21c": "The three-term bound on the robust generalisation gap holds",
+        "21a": "Where the loss is convex in the input, delta E||grad|| is below the rise",
+        "21b": "The rise of the loss in a ball is below delta G",
+        "21c": "The three-term bound on the robust generalisation gap holds",
     },
 )
 NAME = "cgro/s8"
@@ -235,7 +235,7 @@ def _long(table: pl.DataFrame, x: str, names: dict[str, str]) -> pl.DataFrame:
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     """Exact inequalities: one violation refutes, and rounding is forgiven."""
-    claims = ABOUT.claims
+    claims = Claims(ABOUT.claims)
     looks = f"of {table.height} looks at {table.n_unique(['model', 'norm', 'D', 'seed'])} models"
     models = {
         f"{model} models": rows
@@ -245,12 +245,11 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     beyond = {name: _least(rows, pl.col("upper") - pl.col("rise")) for name, rows in models.items()}
     slacks = {name: _least(rows, pl.col("deviations")) for name, rows in models.items()}
     return [
-        above("cgro/21a", claims["cgro/21a"], below, -1e-12,
-              what=f"smallest rise less delta E||grad|| {looks}, the linear ones,"),
-        above("cgro/21b", claims["cgro/21b"], beyond, -1e-12,
-              what=f"smallest delta G less rise {looks}"),
-        above("cgro/21c", claims["cgro/21c"], slacks, -3,
-              what=f"smallest slack of the bound, in standard errors, {looks}"),
+        claims.above("21a", below, -1e-12,
+            what=f"smallest rise less delta E||grad|| {looks}, the linear ones,"),
+        claims.above("21b", beyond, -1e-12, what=f"smallest delta G less rise {looks}"),
+        claims.above("21c", slacks, -3,
+            what=f"smallest slack of the bound, in standard errors, {looks}"),
     ]  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from ....attacks import GTA, PGD, Attack, Identity, SignalPatch
 from ....core.randomness import generators, normal
 from ....losses import ModelLoss, margin
 from ....models import Stack
-from ....report import Verdict, above, below, sample
+from ....report import Claims, Verdict, sample
 from ....report.charts import AnyChart, curves, panels, points
 from ....threats import Ball
 from ....training import Mixed, fit
@@ -42,11 +42,11 @@ ABOUT = lab.About(
     title="With attacks on the network itself nothing is memorised",
     seconds={"smoke": 5, "laptop": 330, "paper": 1500},
     claims={
-        "cgro/S9a": "GTA of f_W does not make the network memorise",
-        "cgro/S9b": "and is withstood on test data",
-        "cgro/S9c": "PGD at 5 % of delta does not make it memorise",
-        "cgro/S9d": "and is withstood on test data",
-        "cgro/S9e": "Both stand larger radii on test data than the paper's GTA training",
+        "a": "GTA of f_W does not make the network memorise",
+        "b": "and is withstood on test data",
+        "c": "PGD at 5 % of delta does not make it memorise",
+        "d": "and is withstood on test data",
+        "e": "Both stand larger radii on test data than the paper's GTA training",
     },
 )
 NAME = "cgro/s9"
@@ -210,7 +210,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    claims, last = ABOUT.claims, table.filter(pl.col("step") == pl.col("steps"))
+    claims, last = Claims(ABOUT.claims), table.filter(pl.col("step") == pl.col("steps"))
     own, pgd, oracle = (last.filter(arm=arm) for arm in ("own", "pgd5", "oracle"))
     radii = {
         ARMS[arm]: sample(
@@ -223,10 +223,10 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     }
     memorised, error = "mean of V_i at the end", "test error under the own attack at the end"
     return [
-        below("cgro/S9a", claims["cgro/S9a"], sample(own, "mean V"), 1, what=memorised),
-        below("cgro/S9b", claims["cgro/S9b"], sample(own, "own test"), 0.05, what=error),
-        below("cgro/S9c", claims["cgro/S9c"], sample(pgd, "mean V"), 1, what=memorised),
-        below("cgro/S9d", claims["cgro/S9d"], sample(pgd, "own test"), 0.05, what=error),
-        above("cgro/S9e", claims["cgro/S9e"], radii, 1,
-              what="median critical radius of test inputs over that after the paper's training"),
+        claims.below("a", sample(own, "mean V"), 1, what=memorised),
+        claims.below("b", sample(own, "own test"), 0.05, what=error),
+        claims.below("c", sample(pgd, "mean V"), 1, what=memorised),
+        claims.below("d", sample(pgd, "own test"), 0.05, what=error),
+        claims.above("e", radii, 1,
+            what="median critical radius of test inputs over that after the paper's training"),
     ]  # fmt: skip

@@ -17,7 +17,7 @@ from pydantic import PositiveFloat, PositiveInt
 
 from .... import lab
 from ....core.randomness import generators
-from ....report import Verdict, every, within
+from ....report import Claims, Verdict
 from ....report.charts import AnyChart, panels, points
 from ....report.samples import groups, slopes
 from ..data import Patches
@@ -30,12 +30,12 @@ ABOUT = lab.About(
     title="Both phase times are what the start predicts",
     seconds={"smoke": 2, "laptop": 120, "paper": 600},
     claims={
-        "cgro/S4a": "T_0 observed grows like T_0 predicted",
-        "cgro/S4b": "and is within a factor [0.5, 1.5] of it, in every setting",
-        "cgro/S4c": "T_1 observed grows like T_1 predicted",
-        "cgro/S4d": "and is within a factor [0.5, 1.5] of it, in every setting",
-        "cgro/4/s4": "T_0 is below Lemma A.1's time in every run",
-        "cgro/6/s4": "T_1 is below Lemma A.2's time in every run",
+        "a": "T_0 observed grows like T_0 predicted",
+        "b": "and is within a factor [0.5, 1.5] of it, in every setting",
+        "c": "T_1 observed grows like T_1 predicted",
+        "d": "and is within a factor [0.5, 1.5] of it, in every setting",
+        "4": "T_0 is below Lemma A.1's time in every run",
+        "6": "T_1 is below Lemma A.2's time in every run",
     },
 )
 NAME = "cgro/s4"
@@ -141,22 +141,21 @@ def _usable() -> pl.Expr:
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     rows = table.filter(_usable()).with_columns(ratio=pl.col("observed") / pl.col("sharp"))
     first, second = (rows.filter(part=part) for part in ("T0", "T1"))
-    claims, ids = ABOUT.claims, list(ABOUT.claims)
-    found = []
+    claims, found = Claims(ABOUT.claims), []
     for part, slope, ratio, by in (
-        (first, ids[0], ids[1], ("d", "eta")),
-        (second, ids[2], ids[3], ("d", "n")),
+        (first, "a", "b", ("d", "eta")),
+        (second, "c", "d", ("d", "n")),
     ):
         seen = part if part["observed"].is_finite().all() else part.clear()
         found += [
-            within(slope, claims[slope], slopes(seen, "sharp", "observed"), 0.85, 1.15,
-                   what="slope of log observed against log predicted time"),
-            within(ratio, claims[ratio], groups(part, "ratio", *by), 0.5, 1.5,
-                   what="observed/predicted time"),
+            claims.within(slope, slopes(seen, "sharp", "observed"), 0.85, 1.15,
+                what="slope of log observed against log predicted time"),
+            claims.within(ratio, groups(part, "ratio", *by), 0.5, 1.5,
+                what="observed/predicted time"),
         ]  # fmt: skip
-    for part, id, name in ((first, ids[4], "A.1"), (second, ids[5], "A.2")):
+    for part, label, name in ((first, "4", "A.1"), (second, "6", "A.2")):
         flags = part.group_by("seed").agg(flag=(pl.col("observed") <= pl.col("paper")).all())
         found.append(
-            every(id, claims[id], flags.sort("seed")["flag"], what=f"observed <= Lemma {name}")
+            claims.every(label, flags.sort("seed")["flag"], what=f"observed <= Lemma {name}")
         )  # fmt: skip
     return found

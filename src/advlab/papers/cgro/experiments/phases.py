@@ -31,7 +31,7 @@ from torch import Tensor
 
 from .... import lab
 from ....core.randomness import generator, generators
-from ....report import Verdict, below, every, sample, within
+from ....report import Claims, Verdict, sample
 from ....report.samples import ends
 from .. import theory
 from ..data import Patches, PatchPoints
@@ -60,19 +60,19 @@ ABOUT = lab.About(
     title="Learn part of the truth, stall, memorise the rest",
     seconds={"smoke": 3, "laptop": 35, "paper": 600},
     claims={
-        "cgro/4a": "Phase I ends before Lemma A.1's time",
-        "cgro/4b": "and within a factor 2 of the sharp formula",
-        "cgro/5a": "alpha^3 U changes by less than 20 % from T_1/2 on",
-        "cgro/5b": "with alpha max u of order 1",
-        "cgro/6a": "Every training example is memorised: min V_i >= 1",
-        "cgro/6b": "at the time that its start predicts",
-        "cgro/7a": "Clean test accuracy is at least 99 %",
-        "cgro/7b": "No GTA example of a training input is wrong",
-        "cgro/7c": "GTA test error is a coin's toss",
-        "cgro/10a": "eta (t - T_1 + 1) L(t) is bounded after memorisation",
-        "cgro/10b": "and does not grow in its tail",
-        "cgro/11a": "The variance of memorised noise is its formula's",
-        "cgro/11b": "GTA test error is (1 - P(|V| <= s))/2",
+        "4a": "Phase I ends before Lemma A.1's time",
+        "4b": "and within a factor 2 of the sharp formula",
+        "5a": "alpha^3 U changes by less than 20 % from T_1/2 on",
+        "5b": "with alpha max u of order 1",
+        "6a": "Every training example is memorised: min V_i >= 1",
+        "6b": "at the time that its start predicts",
+        "7a": "Clean test accuracy is at least 99 %",
+        "7b": "No GTA example of a training input is wrong",
+        "7c": "GTA test error is a coin's toss",
+        "10a": "eta (t - T_1 + 1) L(t) is bounded after memorisation",
+        "10b": "and does not grow in its tail",
+        "11a": "The variance of memorised noise is its formula's",
+        "11b": "GTA test error is (1 - P(|V| <= s))/2",
     },
 )
 NAME = "cgro/s1 decisive"
@@ -193,33 +193,32 @@ def _noise(case: Case, seed: int, weights: Tensor) -> Tensor:
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     rows = table.filter(pl.col("lam") > 0, part="phases").sort("seed", "step")
     end = ends(rows)
-    claims = ABOUT.claims
+    claims = Claims(ABOUT.claims)
 
-    def flags(id: str, flag: pl.Expr, what: str) -> Verdict:
-        return every(id, claims[id], sample(end.with_columns(flag=flag), "flag"), what=what)
+    def flags(label: str, flag: pl.Expr, what: str) -> Verdict:
+        return claims.every(label, sample(end.with_columns(flag=flag), "flag"), what=what)
 
-    def count(id: str, wrong: pl.Expr, what: str) -> Verdict:
+    def count(label: str, wrong: pl.Expr, what: str) -> Verdict:
         failed = float(end.select(wrong.sum()).item())
-        return below(id, claims[id], failed, 1, what=f"the number of seeds {what}")
+        return claims.below(label, failed, 1, what=f"the number of seeds {what}")
 
     T0, sharp = pl.col("T0"), pl.col("T0 sharp")
     return [
-        flags("cgro/4a", pl.col("T0 paper") >= T0, "T_0 <= 3/(B u0) + 8 ceil(log2(1/(alpha u0)))"),
-        flags("cgro/4b", (2 * sharp >= T0) & (sharp / 2 <= T0), "T_0/sharp T_0 in [1/2, 2]"),
-        below("cgro/5a", claims["cgro/5a"], sample(_plateau(rows), "change"), 0.2,
-              what="share by which alpha^3 U grows from T_1/2 (predicted median) to T"),
-        within("cgro/5b", claims["cgro/5b"], sample(end, "alpha u"), 0.5, 4,
-               what="alpha max_r u_r at T"),
-        flags("cgro/6a", pl.col("smallest V") >= 1, "min_i V_i >= 1 at T"),
-        within("cgro/6b", claims["cgro/6b"], sample(end, "T1 ratio"), 0.6, 1.2,
-               what="median over examples of T_1,i observed/predicted"),
-        count("cgro/7a", pl.col("clean test") > 0.01, "with clean test error above 1 %"),
-        count("cgro/7b", pl.col("GTA train") > 0, "with a GTA training error"),
-        count("cgro/7c", (pl.col("GTA test") - 0.5).abs() > 0.08,
-              "with GTA test error outside [.42, .58]"),
-        *_decay(table.filter(part="decay").sort("seed", "step")),
-        _off("cgro/11a", end, "variance off", "|MC variance of V - formula|"),
-        _off("cgro/11b", end, "GTA off", "|GTA test error on d-vectors - (1 - P(|V| <= s))/2|"),
+        flags("4a", pl.col("T0 paper") >= T0, "T_0 <= 3/(B u0) + 8 ceil(log2(1/(alpha u0)))"),
+        flags("4b", (2 * sharp >= T0) & (sharp / 2 <= T0), "T_0/sharp T_0 in [1/2, 2]"),
+        claims.below("5a", sample(_plateau(rows), "change"), 0.2,
+            what="share by which alpha^3 U grows from T_1/2 (predicted median) to T"),
+        claims.within("5b", sample(end, "alpha u"), 0.5, 4, what="alpha max_r u_r at T"),
+        flags("6a", pl.col("smallest V") >= 1, "min_i V_i >= 1 at T"),
+        claims.within("6b", sample(end, "T1 ratio"), 0.6, 1.2,
+            what="median over examples of T_1,i observed/predicted"),
+        count("7a", pl.col("clean test") > 0.01, "with clean test error above 1 %"),
+        count("7b", pl.col("GTA train") > 0, "with a GTA training error"),
+        count("7c", (pl.col("GTA test") - 0.5).abs() > 0.08,
+            "with GTA test error outside [.42, .58]"),
+        *_decay(claims, table.filter(part="decay").sort("seed", "step")),
+        _off(claims, "11a", end, "variance off", "|MC variance of V - formula|"),
+        _off(claims, "11b", end, "GTA off", "|GTA test error on d-vectors - (1 - P(|V| <= s))/2|"),
     ]  # fmt: skip
 
 
@@ -231,7 +230,7 @@ def _plateau(rows: pl.DataFrame) -> pl.DataFrame:
     return both.select("seed", change=(pl.col("signal") / pl.col("first") - 1).abs())
 
 
-def _decay(rows: pl.DataFrame) -> list[Verdict]:
+def _decay(claims: Claims, rows: pl.DataFrame) -> list[Verdict]:
     """Claim 10, with T_1 the step from which every V_i has been 1 or more."""
     after = rows.filter(pl.col("step") >= pl.col("T1 last")).with_columns(
         scaled=pl.col("eta") * (pl.col("step") - pl.col("T1 last") + 1) * pl.col("loss")
@@ -240,17 +239,17 @@ def _decay(rows: pl.DataFrame) -> list[Verdict]:
     largest = after.group_by("seed").agg(pl.col("scaled").max())
     scaled = pl.col("scaled").sort_by("step")
     tail = after.filter(late).group_by("seed").agg(growth=scaled.last() / scaled.first() - 1)
-    claims, seeds = ABOUT.claims, rows.select("seed").unique()
+    seeds = rows.select("seed").unique()
     largest, tail = (seeds.join(part, on="seed", how="left") for part in (largest, tail))
     return [
-        below("cgro/10a", claims["cgro/10a"], sample(largest, "scaled"), 5,
-              what="largest eta (t - T_1 + 1) L(t) from T_1, when the last V_i reaches 1, on"),
-        below("cgro/10b", claims["cgro/10b"], sample(tail, "growth"), 0,
-              what="its relative growth over the second half of the steps after T_1"),
+        claims.below("10a", sample(largest, "scaled"), 5,
+            what="largest eta (t - T_1 + 1) L(t) from T_1, when the last V_i reaches 1, on"),
+        claims.below("10b", sample(tail, "growth"), 0,
+            what="its relative growth over the second half of the steps after T_1"),
     ]  # fmt: skip
 
 
-def _off(id: str, end: pl.DataFrame, column: str, what: str) -> Verdict:
+def _off(claims: Claims, label: str, end: pl.DataFrame, column: str, what: str) -> Verdict:
     worst = float(end.select(pl.col(column).abs().max()).item())
     what = f"largest {what}, in standard errors, over seeds"
-    return below(id, ABOUT.claims[id], worst, 5, what=what)
+    return claims.below(label, worst, 5, what=what)

@@ -22,7 +22,7 @@ from scipy.optimize import curve_fit
 
 from .... import lab
 from ....core.randomness import generators
-from ....report import Verdict, below, within
+from ....report import Claims, Verdict
 from ....report.charts import HEIGHT, WIDTH, AnyChart, heat, panels, points
 from ....report.samples import groups
 from ..data import Patches
@@ -35,10 +35,10 @@ ABOUT = lab.About(
     title="The race between memorising and learning the true feature",
     seconds={"smoke": 2, "laptop": 240, "paper": 1200},
     claims={
-        "cgro/8a": "With rho >= 1 the true feature is learnt: GTA test accuracy is at least 95 %",
-        "cgro/8b": "The crossover is at rho between 0.3 and 1",
-        "cgro/8c": "also with rho measured at the start of each run",
-        "cgro/7/s2": "With rho <= 1/4 and a polylog of 1.5 or more there is CGRO in every run",
+        "8a": "With rho >= 1 the true feature is learnt: GTA test accuracy is at least 95 %",
+        "8b": "The crossover is at rho between 0.3 and 1",
+        "8c": "also with rho measured at the start of each run",
+        "7": "With rho <= 1/4 and a polylog of 1.5 or more there is CGRO in every run",
     },
 )
 NAME = "cgro/s2"
@@ -168,7 +168,7 @@ def _against(table: pl.DataFrame, rho: str, x_title: str) -> AnyChart:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    claims = ABOUT.claims
+    claims = Claims(ABOUT.claims)
     large = table.filter(pl.col("rho") >= 1)
     small = table.filter((pl.col("rho") <= 0.25) & (pl.col("polylog") >= 1.5))
     fails = (
@@ -178,12 +178,12 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     )
     what = "rho where the fitted GTA test accuracy passes 3/4"
     return [
-        within("cgro/8a", claims["cgro/8a"], groups(large, "accuracy", "n", "d", "polylog"), 0.95,
-               1.0, what="GTA test accuracy where rho >= 1"),
-        within("cgro/8b", claims["cgro/8b"], crossovers(table, "rho"), 0.3, 1, what=what),
-        within("cgro/8c", claims["cgro/8c"], crossovers(table, "own rho"), 0.3, 1, what=what),
-        below("cgro/7/s2", claims["cgro/7/s2"],
-              float(small.select(fails.sum()).item()) if small.height else float("nan"), 1,
-              what="the number of runs with clean test error above 1 %, a GTA training error, or "
-              "GTA test error outside [.42, .58]"),
+        claims.within("8a", groups(large, "accuracy", "n", "d", "polylog"), 0.95,
+            1.0, what="GTA test accuracy where rho >= 1"),
+        claims.within("8b", crossovers(table, "rho"), 0.3, 1, what=what),
+        claims.within("8c", crossovers(table, "own rho"), 0.3, 1, what=what),
+        claims.below("7",
+            float(small.select(fails.sum()).item()) if small.height else float("nan"), 1,
+            what="the number of runs with clean test error above 1 %, a GTA training error, or "
+            "GTA test error outside [.42, .58]"),
     ]  # fmt: skip

@@ -21,7 +21,7 @@ from torch import nn
 from .... import lab
 from ....core.randomness import generator
 from ....reductions.gram import Layers
-from ....report import Verdict, above, below, undecide, within
+from ....report import Claims, Verdict, undecide
 from ....report.charts import AnyChart, curves, panels
 from ....report.matrix import matrix
 from ....report.samples import ends, groups
@@ -34,10 +34,10 @@ ABOUT = lab.About(
     title="Adversarial training converges whatever the attack",
     seconds={"smoke": 5, "laptop": 520, "paper": 1800},
     claims={
-        "convergence/1": "In 1500 steps the loss on any attack's own examples falls to 5 %",
-        "convergence/1T": "In 3000 steps it does",
-        "convergence/2": "The paired network is zero at its start",
-        "convergence/A1b": "Training on clean inputs leaves a larger worst-case loss than PGD's",
+        "1": "In 1500 steps the loss on any attack's own examples falls to 5 %",
+        "1T": "In 3000 steps it does",
+        "2": "The paired network is zero at its start",
+        "b": "Training on clean inputs leaves a larger worst-case loss than PGD's",
     },
 )
 NAME = "convergence/a1 decisive"
@@ -142,7 +142,7 @@ def _matrix(table: pl.DataFrame) -> AnyChart:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    claims = ABOUT.claims
+    claims = Claims(ABOUT.claims)
     least = min(256, int(table["width"].to_numpy().max()))
     wide = table.filter(pl.col("width") >= least)
     last = ends(wide)
@@ -151,12 +151,11 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     gaps = trained.pivot(on="attack", index=["width", "seed"], values="under oracle")
     gaps = gaps.with_columns(gap=pl.col("identity") - pl.col("pgd"))
     return [
-        _falls("convergence/1", wide.filter(pl.col("step") == pl.col("steps") // 2)),
-        _falls("convergence/1T", last),
-        below("convergence/2", claims["convergence/2"], start, 1e-10, what="largest |f(W_0, x)|"),
-        above(
-            "convergence/A1b",
-            claims["convergence/A1b"],
+        _falls(claims, "1", wide.filter(pl.col("step") == pl.col("steps") // 2)),
+        _falls(claims, "1T", last),
+        claims.below("2", start, 1e-10, what="largest |f(W_0, x)|"),
+        claims.above(
+            "b",
             groups(gaps, "gap", "width"),
             0,
             what="worst-case loss (oracle) after clean less after PGD training",
@@ -164,13 +163,12 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     ]
 
 
-def _falls(id: str, rows: pl.DataFrame) -> Verdict:
+def _falls(claims: Claims, label: str, rows: pl.DataFrame) -> Verdict:
     """The rule of claim 1: in every cell at least 18 of 20 seeds."""
     falls = rows.with_columns(falls=(pl.col("best") <= 0.05 * pl.col("first")).cast(float))
     shares = falls.group_by("attack", "width").agg(pl.col("falls").mean(), pl.len())
-    verdict = within(
-        id,
-        ABOUT.claims[id],
+    verdict = claims.within(
+        label,
         float(shares["falls"].to_numpy().min()),
         0.9,
         1.0,

@@ -287,7 +287,7 @@ BAD = {
     ),
     "an inner with two outputs": (
         lambda: theory.cgro_network(X, Y, nn.Linear(2, 2).double(), 0.05, 0.2)(torch.as_tensor(X)),
-        "one output an example",
+        "one output per example",
     ),
     "no layers": (lambda: ReluProgram([]), "at least one layer"),
 }

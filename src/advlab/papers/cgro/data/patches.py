@@ -42,7 +42,7 @@ class Patches(DataModel):
         The polylog is log d by default. With 1 the theorem is not seen at sizes that can be run.
         """
         if d < 2:
-            raise AdvlabError("at least two coordinates a patch", d)
+            raise AdvlabError("at least two coordinates per patch", d)
         left = 1 / (sqrt(d) * (log(d) if polylog is None else polylog))
         return cls(n=n, d=d, P=P, alpha=d**0.249, sigma=d**-0.509, gamma=1 - left)
 

@@ -48,7 +48,7 @@ ABOUT = lab.About(
         "15d": "Square networks must be as deep as predicted",
         "15e": "At that depth the error of squared distances fits its room, one less does not",
         "16a": "The number of parameters is affine in N",
-        "16b": "A point takes 20 k, 1 or 6 parameters a dimension: own squares, shared, linf",
+        "16b": "A point takes 20 k, 1 or 6 parameters per dimension: own squares, shared, linf",
         "16c": "Both assemblies agree in sign on the support and on all training balls",
     },
 )
@@ -153,9 +153,9 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
             what="robust test error less that of the clean classifier"),
         *_depth_verdicts(claims, table),
         claims.below("16a", _bends(table), 1e-9,
-            what="change of the slope in N, parameters a point"),
+            what="change of the slope in N, parameters per point"),
         claims.within("16b", _a_dimension(table), 0.999, 1.001,
-            what="parameters a point and dimension / (20k, 1 or 6)"),
+            what="parameters per point and dimension / (20k, 1 or 6)"),
         claims.below("16c", _total(table, "disagreements"), 1, what="number of points that differ"),
     ]  # fmt: skip
 
@@ -212,7 +212,7 @@ def _gaps(table: pl.DataFrame) -> dict:
 
 
 def _slopes(table: pl.DataFrame) -> dict[tuple[str, int], np.ndarray]:
-    """For each network and d, parameters a point from each N to the next."""
+    """For each network and d, parameters per point from each N to the next."""
     sizes = table.filter(quantity="parameters").group_by("network", "d", "n").agg(
         pl.col("value").max()
     )  # fmt: skip

@@ -6,7 +6,7 @@
   binary entropy, and exact by big integers. M_D: the least number of parameters whose envelope
   network can have that VC dimension, by a bound with all its constants (the paper has orders).
   D runs from 4 to 40: for a few dimensions M_D is 2, the least there is.
-- Recursions of the proof of Theorem 4.1, ten thousand random ones a lemma, run until they arrive:
+- Recursions of the proof of Theorem 4.1, ten thousand random ones per lemma, run until they arrive:
   no time may be exceeded. Sharp forms are derived here and used for T_0 and T_1.
 
 These are bounds on what must be. How large trained networks are, S6 and A5 of the convergence

@@ -10,7 +10,7 @@ fresh inputs at several steps and radii.
 - The three-term form of Theorem E.1 for a fixed delta, with its standard errors: the robust loss of
   fresh less that of training data is at most (I) + (II) + delta G.
 
-Left and middle: the sandwich on fresh inputs at the end of training. The network is not convex in
+Left and middle: both bounds on fresh inputs at the end of training. The network is not convex in
 x, so that its lower end is no bound; it is drawn all the same, and not judged. Right: how the gap
 and its bound grow with training. Nearly all of the bound is delta G and (II).
 """
@@ -106,7 +106,7 @@ def compute(case: Case) -> pl.DataFrame:
 
 
 def _looked_at(case: Case, model: Stack, step: int, share: float) -> list[tuple]:
-    """The model on its training inputs and on fresh ones, one row a seed."""
+    """The model on its training inputs and on fresh ones, one row per seed."""
     ball = Ball(norm=case.norm, radius=share * case.radius)
     train, fresh = (
         _Looked(case, model, ball, name, n, step)
@@ -114,7 +114,7 @@ def _looked_at(case: Case, model: Stack, step: int, share: float) -> list[tuple]
     )
     rows = []
     for r, seed in enumerate(case.seeds):
-        pressed = flatness.sandwich(fresh.slope[r], fresh.rise[r], fresh.steepest[r], ball.radius)
+        bounds = flatness.rise_bounds(fresh.slope[r], fresh.rise[r], fresh.steepest[r], ball.radius)
         terms = flatness.three_terms(
             worst=fresh.loss[r] + fresh.rise[r],
             worst_train=train.loss[r] + train.rise[r],
@@ -124,7 +124,7 @@ def _looked_at(case: Case, model: Stack, step: int, share: float) -> list[tuple]
             steepest=fresh.steepest[r],
             radius=ball.radius,
         )
-        means = [float(part.mean()) for part in (pressed.lower, pressed.rise, pressed.upper)]
+        means = [float(part.mean()) for part in (bounds.lower, bounds.rise, bounds.upper)]
         rows.append((seed, step, ball.radius, *means, terms.gap, terms.smoothing, terms.sampling,
                      terms.sharpness, terms.bound, terms.deviations))  # fmt: skip
     return rows

@@ -11,7 +11,7 @@ it, nothing is memorised, and train and test agree. "Own attack" is the one a ne
 against; the last picture is one strong PGD for all.
 
 Exact in few dimensions: gradients of f_W lie in the span of its filters, so data, weights and moves
-stay in span{w*, noise patches, W_0}, K + m + 1 numbers a patch; fresh noise is normal there.
+stay in span{w*, noise patches, W_0}, K + m + 1 numbers per patch; fresh noise is normal there.
 """
 
 from typing import Literal
@@ -92,7 +92,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
 
 
 def compute(case: Case) -> pl.DataFrame:
-    """One row a seed and step."""
+    """One row per seed and step."""
     law = case.law
     train, model = _reduced(case)
     fresh = _fresh(case, model.get_parameter("weight").shape[2])

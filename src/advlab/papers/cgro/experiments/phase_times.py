@@ -5,7 +5,7 @@ T_0 = 2 (1/u_0 - alpha)/(3 eta alpha^3 (1 - lambda)) with u_0 = max_r u_r(0), an
 min_{j,r} 2N/(3 eta lambda ||X_i[j]||^2 v_ijr(0)): no constant is fitted. The lines are T = T. Small
 rates show T_0 with many steps: with eta = 0.02 and the paper's scaling it is over in ten.
 
-Slopes are least squares of log observed against log predicted, one a seed.
+Slopes are least squares of log observed against log predicted, one per seed.
 """
 
 from typing import Literal
@@ -74,7 +74,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
 
 
 def compute(case: Case) -> pl.DataFrame:
-    """One row a run: its time, and what the sharp and the paper's formula say."""
+    """One row per run: its time, and what the sharp and the paper's formula say."""
     cells = [(d, eta, seed) for d in case.dims for eta in case.rates for seed in case.seeds]
     dims, rates, seeds = zip(*cells, strict=True)
     laws = [Patches.scaled(n=case.n, d=d) for d in dims]
@@ -113,7 +113,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
 
 
 def _against(table: pl.DataFrame, part: str) -> AnyChart:
-    """One point a run, against its own prediction."""
+    """One point per run, against its own prediction."""
     rows = table.filter(pl.col("part") == part, pl.col("observed").is_finite(), _usable())
     rows = rows.with_columns(pl.format("d = {}", "d").alias("dimension")).sort("d")
     ends = [float(rows.select(pl.col("sharp").min()).item() or 1),

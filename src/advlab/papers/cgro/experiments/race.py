@@ -118,7 +118,7 @@ def crossover(rho: np.ndarray, accuracy: np.ndarray) -> float:
 
 
 def crossovers(table: pl.DataFrame, rho: str) -> list[float]:
-    """One a seed, over all cells."""
+    """One per seed, over all cells."""
     parts = sorted(table.partition_by("seed", as_dict=True).items())
     return [crossover(rows[rho].to_numpy(), rows["accuracy"].to_numpy()) for _, rows in parts]
 

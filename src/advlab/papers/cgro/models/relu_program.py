@@ -51,7 +51,7 @@ class ReluProgram(nn.Module):
     def _with_inner(self, x: Tensor) -> Tensor:
         score = self.inner(x)  # type: ignore[misc]
         if score.numel() != len(x):
-            raise AdvlabError("an inner network with one output an example", tuple(score.shape))
+            raise AdvlabError("an inner network with one output per example", tuple(score.shape))
         return torch.cat([x, score.reshape(-1, 1).to(x.dtype)], dim=1)
 
 

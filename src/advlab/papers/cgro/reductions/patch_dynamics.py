@@ -24,7 +24,7 @@ from ..data import Patches, PatchPoints
 from .patch_law import PatchProblem, noise_patches
 
 Each = float | Float[Tensor, " R"]
-"""One number for all replicates, or one a replicate."""
+"""One number for all replicates, or one per replicate."""
 
 
 @dataclass(frozen=True)

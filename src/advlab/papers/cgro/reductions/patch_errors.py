@@ -2,7 +2,7 @@
 
 A fresh noise patch is seen by the filters as z ~ N(0, sigma^2 A), A their Gram matrix beside w*, so
 test errors need m x m numbers. Attacks on f move within span{w_r}: with S S' = A + u u' the network
-is, in coordinates of that span, the patch network with the rows of S as filters, and m numbers a
+is, in coordinates of that span, the patch network with the rows of S as filters, and m numbers per
 patch are all an attack has to search. Any attack of the lab works there as it is.
 """
 

@@ -116,7 +116,7 @@ def draw_stack(
     starts = [sigma0] * len(each) if isinstance(sigma0, float | int) else list(sigma0)
     if not len(each) == len(starts) == len(generators) > 0:
         raise AdvlabError(
-            "one law and one sigma0 a generator, at least one",
+            "one law and one sigma0 per generator, at least one",
             f"{len(each)}, {len(starts)} and {len(generators)}",
         )
     if len({(one.n, one.P) for one in each}) > 1:
@@ -130,7 +130,7 @@ def draw_stack(
 
 
 def check_memory(replicates: int, data: Patches) -> None:
-    """Refuse what cannot be held: three matrices of N (P - 1) rows a replicate, float64."""
+    """Refuse what cannot be held: three matrices of N (P - 1) rows per replicate, float64."""
     needed = 3 * 8 * replicates * (data.n * (data.P - 1)) ** 2
     held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > held:

@@ -28,7 +28,7 @@ DUAL = {"l1": np.inf, "l2": 2, "linf": 1}
 
 
 @dataclass(frozen=True)
-class Sandwich:
+class RiseBounds:
     """delta * slope, what the worst input in the ball adds to the loss, and delta * steepest."""
 
     lower: Values
@@ -42,13 +42,13 @@ class Sandwich:
         return float(middle - self.lower.mean()), float(self.upper.mean() - middle)
 
 
-def sandwich(
+def rise_bounds(
     slope: Values, rise: Values, steepest: Values, radius: float, *, curvature: float = 0.0
-) -> Sandwich:
+) -> RiseBounds:
     """Proposition E.2 for measured inputs; `curvature` bounds from above minus the least second
     derivative of the loss along unit moves in the ball, zero where it is convex."""
     lower = radius * slope - radius**2 / 2 * curvature
-    return Sandwich(lower, rise, radius * steepest)
+    return RiseBounds(lower, rise, radius * steepest)
 
 
 def linear_logistic(
@@ -57,8 +57,8 @@ def linear_logistic(
     y: Values,
     norm: Literal["l1", "l2", "linf"],
     radius: float,
-) -> Sandwich:
-    """The sandwich of log(1 + exp(-y theta'x)) in closed form.
+) -> RiseBounds:
+    """`rise_bounds` of log(1 + exp(-y theta'x)) in closed form.
 
     The margin m = y theta'x falls to m - radius ||theta||_q at worst; loss and slope
     ||theta||_q / (1 + e^m) are both largest there.
@@ -69,7 +69,7 @@ def linear_logistic(
     margin = y * (x @ theta)
     worst = margin - radius * length
     rise = np.logaddexp(0, -worst) - np.logaddexp(0, -margin)
-    return Sandwich(radius * length * expit(-margin), rise, radius * length * expit(-worst))
+    return RiseBounds(radius * length * expit(-margin), rise, radius * length * expit(-worst))
 
 
 @dataclass(frozen=True)

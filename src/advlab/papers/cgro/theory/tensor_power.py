@@ -6,9 +6,8 @@ Sharp forms follow from 1/z - 1/z+ = (z+ - z)/(z z+): a step with z+ - z >= m z^
 
 import numpy as np
 
-from ....core.checks import ArrayLike, Numbers, chosen, finite, positive
+from ....core.checks import ArrayLike, Numbers, chosen, finite, nonnegative, positive
 from ....core.errors import AdvlabError
-from ...benign.theory.inputs import nonnegative
 
 FORMS = ("paper", "sharp")
 

@@ -23,7 +23,7 @@ def signal_time(
 ) -> Numbers:
     """T_0: when max_r alpha u_r reaches 1 from u0 = max_r u_r(0).
 
-    Until then psi is about 1/2 and u grows by B u^2 a step, B = 3 eta alpha^3 (1 - lam)/2.
+    Until then psi is about 1/2 and u grows by B u^2 per step, B = 3 eta alpha^3 (1 - lam)/2.
     "sharp" integrates that, (1/u0 - alpha)/B; "bound" adds what discrete steps may lose,
     1 + log(1/(alpha u0)); "paper" is Lemma A.1, 3/(B u0) + 8 ceil(log2(1/(alpha u0))). Infinite if
     u0 <= 0 or lam = 1, zero if u0 is already there.
@@ -45,7 +45,7 @@ def memorisation_times(
 ) -> Array:
     """T_1,i of each example: when its V_i reaches 1, from v0 (N, P - 1, m) and ||X_i[j]||^2.
 
-    Once the clean loss is gone v grows by A v^2 a step, A = (3 eta/N)(lam/2) ||X_i[j]||^2, and
+    Once the clean loss is gone v grows by A v^2 per step, A = (3 eta/N)(lam/2) ||X_i[j]||^2, and
     the fastest of an example's products decides. "sharp" is min_{j,r} 1/(A v), as 1/v^2 is the
     time's slope and most of it passes while v is small; "bound" is its discrete form to v = 1;
     "paper" is Lemma A.2 with its constants, 21/(A v) + 8 ceil(log2(1/v)). The paper's order omits

@@ -106,7 +106,7 @@ def _kernels(case: Case, seed: int) -> list[dict]:
     ]
     u, z = rng.standard_normal((2, case.samples))
     for name in KINKED:
-        slope = theory.shape(name).dphi
+        slope = theory.get_activation(name).dphi
         for c in COSINES:
             sampled = c * slope(u) * slope(c * u + np.sqrt(1 - c**2) * z)
             rows.append(_row(name, "sampled", sampled.mean(), c))

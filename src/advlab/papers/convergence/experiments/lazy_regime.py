@@ -48,7 +48,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
 
 
 def compute(case: Case) -> pl.DataFrame:
-    """One row a measured step and seed: the loss and the displacements."""
+    """One row per measured step and seed: the loss and the displacements."""
     start = case.networks(NAME).get_parameter("weight").detach()
 
     def moved(model: nn.Module) -> Tensor:

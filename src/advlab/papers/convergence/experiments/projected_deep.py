@@ -137,7 +137,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
 
 
 def _runs(table: pl.DataFrame) -> pl.DataFrame:
-    """One row a training run: its least loss, largest displacement, projections and their share.
+    """One row per training run: its least loss, largest displacement, projections and their share.
 
     At the start nothing can have been projected, so step 0 is not counted.
     """

@@ -45,7 +45,7 @@ ABOUT = lab.About(
     title="Robust fitting takes more capacity: shattering, counts and trained widths",
     seconds={"smoke": 6, "laptop": 300, "paper": 900},
     claims={
-        "15a": "Two balls a cluster realise every labelling of its points",
+        "15a": "Two balls per cluster realise every labelling of its points",
         "15b": "and their centres are more than 2 delta apart",
         "16a": "The construction works for eps just below delta/gamma_k",
         "16b": "and fails, its interval empty, just above",

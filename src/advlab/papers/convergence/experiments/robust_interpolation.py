@@ -85,7 +85,7 @@ def compute(case: Case) -> pl.DataFrame:
 
 
 def _rows(case: Case, seed: int) -> list[dict]:
-    """One row a width."""
+    """One row per width."""
     x, y = _data(case, seed)
     rng = _numpy(seed, "caps", case.activation)
     fit = theory.robust_interpolant(case.activation, x, y, case.delta, case.eps, rng=rng)
@@ -134,7 +134,7 @@ def _guard(case: Case, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -
     forced = theory.ridge_interpolant(case.activation, x, y, above, 1e-4, rng=rng)
     return {
         "refused_above": _refuses(case, x, y, above),
-        "refused_below": bool(theory.compatibility(x, y, below).pairs),
+        "refused_below": bool(theory.overlapping_caps(x, y, below).pairs),
         "forced_margin": forced.margin,
     }
 
@@ -228,7 +228,7 @@ def _power(table: pl.DataFrame, column: str, exponent: float) -> pl.DataFrame:
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     smooth = table.filter(activation="sin_cos")
-    shape = theory.shape("sin_cos")
+    shape = theory.get_activation("sin_cos")
     C = max(shape.bound or 0.0, shape.lipschitz or 0.0)
     over = [
         row["feature_error"]
@@ -266,7 +266,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
 
 
 def slopes(table: pl.DataFrame, column: str) -> dict[str, list[float]]:
-    """Least-squares slopes of log column against log m, one a seed, for each activation."""
+    """Least-squares slopes of log column against log m, one per seed, for each activation."""
     found: dict[str, list[float]] = {}
     groups = table.sort("m").partition_by("activation", "seed", as_dict=True)
     for (activation, _), rows in sorted(groups.items()):

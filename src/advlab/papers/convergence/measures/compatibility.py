@@ -73,7 +73,7 @@ def compatibility(
     two dimensions or more.
     """
     if len(x) != len(y):
-        raise AdvlabError("one label an input", f"{len(x)} inputs and {len(y)} labels")
+        raise AdvlabError("one label per input", f"{len(x)} inputs and {len(y)} labels")
     threat.check_center(x)
     rounding = 16 * torch.finfo(x.dtype).eps
     found: list[Tensor] = []

@@ -15,14 +15,14 @@ from .inputs import cap_radius, labels, on_sphere
 STEPS, DECAY = 60, 0.85
 
 
-class Compatibility(NamedTuple):
+class OverlappingCaps(NamedTuple):
     """Pairs (i, j) of opposite labels whose caps meet; slack, in radians, of the nearest pair."""
 
     pairs: list[tuple[int, int]]
     slack: float
 
 
-def compatibility(x: ArrayLike, y: ArrayLike, delta: Scalar) -> Compatibility:
+def overlapping_caps(x: ArrayLike, y: ArrayLike, delta: Scalar) -> OverlappingCaps:
     """The standing assumption: caps meet, at angles of at most twice theirs, only at equal labels.
 
     The slack is the least angle of two points of opposite labels less that; infinite if there is
@@ -37,11 +37,11 @@ def compatibility(x: ArrayLike, y: ArrayLike, delta: Scalar) -> Compatibility:
     # Equality counts as meeting, and rounding must not part them.
     meet = gaps <= 1e-12
     pairs = [(int(i), int(j)) for i, j in zip(first[meet], second[meet], strict=True)]
-    return Compatibility(pairs, float(gaps.min(initial=np.inf)))
+    return OverlappingCaps(pairs, float(gaps.min(initial=np.inf)))
 
 
-def refuse_incompatible(x: ArrayLike, y: ArrayLike, delta: Scalar) -> None:
-    found = compatibility(x, y, delta)
+def require_disjoint_caps(x: ArrayLike, y: ArrayLike, delta: Scalar) -> None:
+    found = overlapping_caps(x, y, delta)
     if found.pairs:
         i, j = found.pairs[0]
         raise AdvlabError(
@@ -65,7 +65,7 @@ def project(z: Array, centre: Array, delta: float) -> Array:
 
 
 def sample(centre: Array, delta: float, number: int, rng: np.random.Generator) -> Array:
-    """`number` points a cap, shape (n, number, d): the centre, rim, and inside, half and half."""
+    """`number` points per cap, shape (n, number, d): the centre, rim, and inside, half and half."""
     n, d = centre.shape
     normal = rng.standard_normal((n, number, d))
     tangent = normal - (normal * centre[:, None]).sum(-1, keepdims=True) * centre[:, None]
@@ -82,7 +82,7 @@ def ascend(
 ) -> tuple[Array, Array]:
     """Projected ascent from start (n, s, d) over caps around centre (n, d).
 
-    Unit steps along the gradient's tangent part, of a length that falls from delta by 15 % a step.
+    Unit steps along the gradient's tangent part; their length falls from delta by 15 % per step.
     The best point of each path and its value.
     """
     z, middle = start, centre[:, None]

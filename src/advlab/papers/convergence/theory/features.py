@@ -22,7 +22,7 @@ from ....core.checks import (
     whole,
 )
 from ....core.errors import AdvlabError
-from .activations import Shape, shape
+from .activations import KernelActivation, get_activation
 from .interpolant import Expansion
 
 
@@ -30,20 +30,20 @@ from .interpolant import Expansion
 class RandomFeatures:
     """sum_i c_i.x sigma'(w_i.x), its first weights w and directions c, both (M, d)."""
 
-    shape: Shape
+    activation: KernelActivation
     first: Array
     directions: Array
 
     def __call__(self, x: ArrayLike) -> Array:
         rows = points("x", x, self.first.shape[1])
-        return ((rows @ self.directions.T) * self.shape.dphi(rows @ self.first.T)).sum(1)
+        return ((rows @ self.directions.T) * self.activation.dphi(rows @ self.first.T)).sum(1)
 
 
 def random_features(g: Expansion, first: ArrayLike) -> RandomFeatures:
     """The finite sum of Proposition C.1 over the first weights, drawn from N(0, I) (or, for
     quadratic ReLU, uniformly on the sphere of radius sqrt(d), which has the same kernel)."""
     weights = points("first", first, g.centres.shape[1])
-    return RandomFeatures(g.shape, weights, _density_ratio(g, weights) / len(weights))
+    return RandomFeatures(g.activation, weights, _density_ratio(g, weights) / len(weights))
 
 
 def rf_norm_lower(g: Expansion, first: ArrayLike) -> float:
@@ -57,12 +57,12 @@ def rf_norm_upper(g: Expansion, radius: Scalar | None = None) -> float:
 
     Without a radius an unbounded sigma' has no finite RF norm.
     """
-    return slope_bound(g.shape, radius) * float(np.abs(g.coefficients).sum())
+    return slope_bound(g.activation, radius) * float(np.abs(g.coefficients).sum())
 
 
-def slope_bound(activation: str | Shape, radius: Scalar | None = None) -> float:
+def slope_bound(activation: str | KernelActivation, radius: Scalar | None = None) -> float:
     """C1 = sup |sigma'|; of a sigma' that is not bounded, over weights of length `radius`."""
-    own = shape(activation)
+    own = get_activation(activation)
     if own.bound is not None:
         return own.bound
     if radius is None or own.lipschitz is None:
@@ -101,9 +101,9 @@ def feature_error_bound(
 
 
 def _density_ratio(g: Expansion, weights: Array) -> Array:
-    """c(w)/p0(w), one row a weight."""
+    """c(w)/p0(w), one row per weight."""
     if not np.isfinite(g.coefficients).all():
         raise AdvlabError(
             "an expansion with finite coefficients", "NaN", "look at the status of the fit"
         )
-    return (g.shape.dphi(weights @ g.centres.T) * g.coefficients) @ g.centres
+    return (g.activation.dphi(weights @ g.centres.T) * g.coefficients) @ g.centres

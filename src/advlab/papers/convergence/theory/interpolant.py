@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 
 from ....core.checks import Array, ArrayLike, Scalar, fraction, positive, scalar, whole
-from .activations import Shape, shape
-from .caps import ascend, refuse_incompatible, sample
+from .activations import KernelActivation, get_activation
+from .caps import ascend, require_disjoint_caps, sample
 from .inputs import cap_radius, labels, on_sphere
 from .kernels import gram, kernel_slope
 from .quadratic_program import least_norm
@@ -23,25 +23,25 @@ Ending = Literal["fits", "rounds used up", "infeasible", "unsolved", "ridge"]
 class Expansion:
     """g = sum_t a_t K(z_t, .) with centres z_t on the sphere."""
 
-    shape: Shape
+    activation: KernelActivation
     centres: Array
     coefficients: Array
 
     def __call__(self, x: ArrayLike) -> Array:
         """g at the rows of x, points of the sphere."""
-        return gram(self.shape, on_sphere("x", x, self.centres.shape[1]), self.centres) @ (
+        return gram(self.activation, on_sphere("x", x, self.centres.shape[1]), self.centres) @ (
             self.coefficients
         )
 
     def gradient(self, x: ArrayLike) -> Array:
         """sum_t a_t K'(<x, z_t>) z_t: its part along the sphere is the gradient there."""
         c = np.clip(on_sphere("x", x, self.centres.shape[1]) @ self.centres.T, -1, 1)
-        return (kernel_slope(self.shape, c) * self.coefficients) @ self.centres
+        return (kernel_slope(self.activation, c) * self.coefficients) @ self.centres
 
     @property
     def norm(self) -> float:
         """||g||_H = sqrt(a'Ga)."""
-        square = self.coefficients @ gram(self.shape, self.centres) @ self.coefficients
+        square = self.coefficients @ gram(self.activation, self.centres) @ self.coefficients
         return float(np.sqrt(max(square, 0.0)))
 
 
@@ -63,7 +63,7 @@ class RobustFit:
 
 
 def robust_interpolant(
-    activation: str | Shape,
+    activation: str | KernelActivation,
     x: ArrayLike,
     y: ArrayLike,
     delta: Scalar,
@@ -79,11 +79,11 @@ def robust_interpolant(
     Programs are solved at (1 - tolerance) eps, so that finitely many rounds reach eps itself; the
     norm is between the optima of the two. Labels of caps that meet must agree.
     """
-    own, rows = shape(activation), on_sphere("x", x)
+    own, rows = get_activation(activation), on_sphere("x", x)
     signs, radius, many = labels("y", y, len(rows)), cap_radius(delta), whole("samples", samples, 2)
     width = float(positive("eps", scalar("eps", eps)))
     inner = width * (1 - fraction("tolerance", tolerance))
-    refuse_incompatible(rows, signs, radius)
+    require_disjoint_caps(rows, signs, radius)
     points = sample(rows, radius, many, rng).reshape(-1, rows.shape[1])
     owner = np.repeat(np.arange(len(rows)), many)
     for used in range(1, whole("rounds", rounds) + 1):
@@ -104,7 +104,7 @@ def robust_interpolant(
 
 
 def ridge_interpolant(
-    activation: str | Shape,
+    activation: str | KernelActivation,
     x: ArrayLike,
     y: ArrayLike,
     delta: Scalar,
@@ -117,7 +117,7 @@ def ridge_interpolant(
 
     Takes labels that conflict, too: where caps of opposite labels meet, the error is at least 1.
     """
-    own, rows = shape(activation), on_sphere("x", x)
+    own, rows = get_activation(activation), on_sphere("x", x)
     signs, radius, many = labels("y", y, len(rows)), cap_radius(delta), whole("samples", samples, 2)
     ridge = float(positive("lam", scalar("lam", lam)))
     points = sample(rows, radius, many, rng).reshape(-1, rows.shape[1])

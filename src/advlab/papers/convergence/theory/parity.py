@@ -15,7 +15,7 @@ import numpy as np
 
 from ....core.checks import Array, ArrayLike, Scalar, positive, whole
 from ....core.errors import AdvlabError
-from .activations import Shape
+from .activations import KernelActivation
 from .inputs import on_sphere
 from .kernels import gram
 from .quadrature import hermite_coefficients
@@ -46,7 +46,7 @@ class Ranks(NamedTuple):
 
 
 def parity(
-    activation: str | Shape | Callable,
+    activation: str | KernelActivation | Callable,
     degree: int = 20,
     tolerance: Scalar = 1e-11,
     breaks: Sequence[Scalar] = (),
@@ -66,7 +66,9 @@ def parity(
     return Parity(even, odd, h)
 
 
-def parity_ranks(activation: str | Shape, x: ArrayLike, tolerance: Scalar = 1e-9) -> Ranks:
+def parity_ranks(
+    activation: str | KernelActivation, x: ArrayLike, tolerance: Scalar = 1e-9
+) -> Ranks:
     """Ranks of (K(x, y) + K(x, -y))/2 and (K(x, y) - K(x, -y))/2 on the rows of x.
 
     Eigenvalues below `tolerance` times the largest of both parts count as zero.

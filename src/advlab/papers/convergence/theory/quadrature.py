@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....core.checks import Array, ArrayLike, Numbers, Scalar, cosine, finite, vector, whole
-from .activations import Curve, Shape, shape
+from .activations import Curve, KernelActivation, get_activation
 
 FAR = 13.0
 """The normal density is below 1e-36 out there."""
@@ -18,9 +18,9 @@ NODES = 200
 
 
 def kernel_by_quadrature(
-    slope: str | Shape | Callable, c: ArrayLike, breaks: Sequence[Scalar] = ()
+    slope: str | KernelActivation | Callable, c: ArrayLike, breaks: Sequence[Scalar] = ()
 ) -> Numbers:
-    """K(c) = c E[sigma'(u) sigma'(v)] by a rule in two dimensions; `breaks` of sigma' as a Shape's.
+    """K(c) = c E[sigma'(u) sigma'(v)] by quadrature in two dimensions.
 
     u is standard normal and v = c u + sqrt(1 - c^2) z.
     """
@@ -32,7 +32,7 @@ def kernel_by_quadrature(
 
 
 def hermite_coefficients(
-    slope: str | Shape | Callable, degree: int = 40, breaks: Sequence[Scalar] = ()
+    slope: str | KernelActivation | Callable, degree: int = 40, breaks: Sequence[Scalar] = ()
 ) -> Array:
     """h_k = E[sigma'(z) He_k(z)]/sqrt(k!) for k = 0, ..., degree."""
     curve, cuts = _curve(slope, breaks)
@@ -46,20 +46,22 @@ def kernel_by_hermite(coefficients: ArrayLike, c: ArrayLike) -> Numbers:
     return np.polynomial.Polynomial(np.r_[0.0, h**2])(cosine(c))
 
 
-def with_series(activation: str | Shape, degree: int = 60) -> Shape:
+def with_series(activation: str | KernelActivation, degree: int = 60) -> KernelActivation:
     """The activation with the kernel of its first Hermite coefficients in place of a closed form.
 
     A polynomial with coefficients >= 0 is a kernel itself, so Gram matrices stay semi-definite.
     """
-    own = shape(activation)
+    own = get_activation(activation)
     series = np.polynomial.Polynomial(np.r_[0.0, hermite_coefficients(own, degree) ** 2])
     return replace(own, kernel=series, kernel_slope=series.deriv())
 
 
-def _curve(slope: str | Shape | Callable, breaks: Sequence[Scalar]) -> tuple[Curve, Array]:
+def _curve(
+    slope: str | KernelActivation | Callable, breaks: Sequence[Scalar]
+) -> tuple[Curve, Array]:
     if not callable(slope):
-        slope = shape(slope)
-    if isinstance(slope, Shape):
+        slope = get_activation(slope)
+    if isinstance(slope, KernelActivation):
         return slope.dphi, np.array(slope.breaks)
     return slope, np.unique(finite("breaks", list(breaks)))
 
@@ -109,7 +111,7 @@ def _panels(cuts: Array, nodes: int = 20) -> tuple[Array, Array]:
 
 
 def _hermites(z: Array, degree: int) -> Array:
-    """He_k(z)/sqrt(k!), one row a degree."""
+    """He_k(z)/sqrt(k!), one row per degree."""
     rows = np.ones((degree + 1, len(z)))
     if degree:
         rows[1] = z

@@ -23,29 +23,31 @@ from ....core.checks import (
     whole,
 )
 from ....core.errors import AdvlabError
-from .activations import Shape, shape
+from .activations import KernelActivation, get_activation
 from .features import feature_error_bound, random_features, slope_bound
 from .interpolant import Expansion
 
 
 @dataclass(frozen=True)
-class NearNetwork:
+class NetworkNearInit:
     """Weights (m, d) before and after, the frozen top layer (m,), and how far they moved."""
 
-    shape: Shape
+    activation: KernelActivation
     start: Array
     weight: Array
     top: Array
 
     def __call__(self, x: ArrayLike) -> Array:
         rows = points("x", x, self.weight.shape[1])
-        return self.shape.phi(rows @ self.weight.T) @ self.top / np.sqrt(len(self.top))
+        return self.activation.phi(rows @ self.weight.T) @ self.top / np.sqrt(len(self.top))
 
     def linear_part(self, x: ArrayLike) -> Array:
         """<grad f(W0, x), W - W0>, which is g_3."""
         rows = points("x", x, self.weight.shape[1])
         moved = rows @ (self.weight - self.start).T
-        return (self.shape.dphi(rows @ self.start.T) * moved) @ self.top / np.sqrt(len(self.top))
+        return (
+            (self.activation.dphi(rows @ self.start.T) * moved) @ self.top / np.sqrt(len(self.top))
+        )
 
     @property
     def distance(self) -> float:
@@ -60,7 +62,7 @@ class NearNetwork:
     @property
     def residual_bound(self) -> float:
         """|f - g_3| <= C2 ||W - W0||_F^2/(2 sqrt(m)) (derived here: no RF norm is needed)."""
-        return _lipschitz(self.shape) * self.distance**2 / (2 * float(np.sqrt(len(self.top))))
+        return _lipschitz(self.activation) * self.distance**2 / (2 * float(np.sqrt(len(self.top))))
 
 
 class ErrorSplit(NamedTuple):
@@ -80,7 +82,9 @@ class Requirement(NamedTuple):
     scaling_only: bool
 
 
-def robust_network(g: Expansion, first: ArrayLike, signs: ArrayLike | None = None) -> NearNetwork:
+def robust_network(
+    g: Expansion, first: ArrayLike, signs: ArrayLike | None = None
+) -> NetworkNearInit:
     """The network of Theorem 5.2 for g, on first weights (m/2, d) and signs a_r = +-1.
 
     Without signs all a_r of the first half are +1.
@@ -93,7 +97,7 @@ def robust_network(g: Expansion, first: ArrayLike, signs: ArrayLike | None = Non
     step = np.sqrt(2 * half) / 2 * a[:, None] * features.directions
     start = np.concatenate([features.first, features.first])
     weight = start + np.concatenate([step, -step])
-    return NearNetwork(g.shape, start, weight, np.r_[a, -a])
+    return NetworkNearInit(g.activation, start, weight, np.r_[a, -a])
 
 
 def residual_bound(rf_norm: ArrayLike, width: int, C2: Scalar) -> Numbers:
@@ -103,7 +107,7 @@ def residual_bound(rf_norm: ArrayLike, width: int, C2: Scalar) -> Numbers:
 
 
 def total_bound(
-    activation: str | Shape, rf_norm: Scalar, width: int, d: int, delta: Scalar = 0.01,
+    activation: str | KernelActivation, rf_norm: Scalar, width: int, d: int, delta: Scalar = 0.01,
     radius: Scalar | None = None,
 ) -> float:  # fmt: skip
     """sup |f - g| <= C2 RF^2/(2 sqrt(m)) + C RF sqrt(2/m)(2 sqrt(d) + sqrt(2 log 1/delta)).
@@ -127,7 +131,7 @@ def error_split(eps: Scalar, L: Scalar = 1.0) -> ErrorSplit:
 
 
 def sufficient_width(
-    activation: str | Shape, rf_norm: Scalar, d: int, eps: Scalar, L: Scalar = 1.0,
+    activation: str | KernelActivation, rf_norm: Scalar, d: int, eps: Scalar, L: Scalar = 1.0,
     delta: Scalar = 0.01, radius: Scalar | None = None,
 ) -> int:  # fmt: skip
     """The least even m at which `total_bound` is at most eps/(3L); order RF^4 L^2/eps^2."""
@@ -157,8 +161,8 @@ def corollary_c_1(eps: Scalar, d: int) -> Requirement:
     return Requirement(float(width), small, float(np.sqrt(width) / small), True)
 
 
-def _lipschitz(activation: str | Shape) -> float:
-    own = shape(activation)
+def _lipschitz(activation: str | KernelActivation) -> float:
+    own = get_activation(activation)
     if own.lipschitz is None:
         raise AdvlabError(
             "an activation whose sigma' is Lipschitz", "one with a jump", "take a smooth one"

@@ -36,7 +36,7 @@ def _share_curves(table: pl.DataFrame) -> AnyChart:
         "x",
         "value",
         "version",
-        title="C(mu): the VC dimension a point",
+        title="C(mu): the VC dimension per point",
         x_title="share mu that may be lost",
         y_title="C(mu)",
     )

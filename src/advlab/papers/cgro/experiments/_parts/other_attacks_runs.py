@@ -85,7 +85,7 @@ class _Run:
     points: PatchPoints
     start: Tensor
     checks: dict[str, Tensor] = field(default_factory=dict)
-    """One number a replicate."""
+    """One number per replicate."""
 
     def train(self, case: Case) -> PatchState:
         """Every step of u is seen; at some steps the network is made in d dimensions."""
@@ -120,7 +120,7 @@ class _Run:
         }
 
     def _compare(self, state: PatchState, after: PatchState) -> None:
-        """Claims 2 and 3 at one step: the largest differences so far, one a replicate."""
+        """Claims 2 and 3 at one step: the largest differences so far, one per replicate."""
         weight, moved = (one.lift(self.law, self.points, self.start) for one in (state, after))
         attacked, y = self.law.gta(self.points), self.points.y
         for r, (w, by_hand) in enumerate(zip(weight, (moved - weight), strict=True)):

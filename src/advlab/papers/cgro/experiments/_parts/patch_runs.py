@@ -30,11 +30,11 @@ class Clock:
     """The first recorded step at which each event was seen; infinity if it was not."""
 
     signal: Tensor
-    """max_r alpha u_r >= 1: T_0, one a replicate."""
+    """max_r alpha u_r >= 1: T_0, one per replicate."""
     memorised: Tensor
-    """V_i >= 1: T_1,i, one an example of each replicate."""
+    """V_i >= 1: T_1,i, one per example of each replicate."""
     half: Tensor
-    """median_i V_i >= 1/2, one a replicate."""
+    """median_i V_i >= 1/2, one per replicate."""
 
     @classmethod
     def of(cls, problem: PatchProblem) -> "Clock":
@@ -70,7 +70,7 @@ def run(
 
 
 def tidy(seen: Sequence[tuple[int, dict[str, Tensor]]], columns: dict[str, Any]) -> pl.DataFrame:
-    """One row a replicate and step; `columns` are the same at every step."""
+    """One row per replicate and step; `columns` are the same at every step."""
     return pl.concat(
         pl.DataFrame(
             {"step": step, **columns} | {name: value.numpy() for name, value in found.items()}

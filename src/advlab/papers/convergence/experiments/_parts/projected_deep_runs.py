@@ -55,7 +55,7 @@ def network(case: Case, rng: torch.Generator) -> DeepReLU:
 
 
 def train(case: Case) -> pl.DataFrame:
-    """One row a step and seed: `loss` is L_A(W_t), `displacement` the largest over layers of
+    """One row per step and seed: `loss` is L_A(W_t), `displacement` the largest over layers of
     ||W_h - W0_h||_F sqrt(m), which R bounds, and `projected` whether a layer is on its boundary.
 
     A seed has the same data, start and generator of the attack for every R.
@@ -113,7 +113,7 @@ def linearity(case: Case) -> pl.DataFrame:
 
 
 def inputs(case: Case) -> pl.DataFrame:
-    """Lemma A.4 for ten pairs of points a seed: the worst of each."""
+    """Lemma A.4 for ten pairs of points per seed: the worst of each."""
     rows = []
     for seed in case.seeds:
         rng = generator(NAME, "inputs", case.width, case.depth, seed)

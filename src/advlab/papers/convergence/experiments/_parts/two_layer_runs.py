@@ -28,7 +28,7 @@ from ...measures.compatibility import compatibility
 from ...reductions import ExplicitAdversarial, ExplicitLoss
 
 AttackName = Literal["identity", "random", "fixed", "fgm", "pgd", "anti", "switch", "transfer"]
-SHAPE = "sin_cos"
+ACTIVATION = "sin_cos"
 ASCENT = PGD(steps=10, step_size=0.25, random_start=False, jump=False)
 """Steps of 2.5 radius/10 from the clean input."""
 PRICES: dict[AttackName, float] = {
@@ -96,7 +96,7 @@ class Case(lab.Case):
     def networks(self, name: str, dtype: torch.dtype | None = None) -> Stack:
         rngs = generators(name, "start", self.width, seeds=self.seeds)
         drawn = Stack.draw(
-            lambda rng: TwoLayer.draw(self.d, self.width, SHAPE, rng, init="paired"), rngs
+            lambda rng: TwoLayer.draw(self.d, self.width, ACTIVATION, rng, init="paired"), rngs
         )
         return drawn.to(dtype or self.dtype)
 
@@ -105,7 +105,7 @@ class Case(lab.Case):
         if self.attack == "transfer":
             rngs = generators(name, "other networks", seeds=self.seeds)
             others = Stack.draw(
-                lambda rng: TwoLayer.draw(self.d, 64, SHAPE, rng, init="torch"), rngs
+                lambda rng: TwoLayer.draw(self.d, 64, ACTIVATION, rng, init="torch"), rngs
             )
             return Transfer(source=others.to(self.dtype), inner=ASCENT)
         return MAPS[self.attack]

@@ -1,7 +1,7 @@
 """Robust interpolation in l2 by square networks, O(d log + nd) parameters (CGRO spec 2.6).
 
 Inputs are moved to t in [0, 1]^d, and |x - x_i|^2 = w^2 (sum_j t_j^2 - 2 t.t_i + |t_i|^2) with w
-the width of the box. One square network a coordinate serves all n points; their error adds up to
+the width of the box. One square network per coordinate serves all n points; their error adds up to
 e1 = w^2 d 2^{-2k-2}, always upwards. A soft indicator of two ReLUs is 1 up to delta^2 + e1 and 0
 from (separation - delta)^2 on, which needs e1 < separation (separation - 2 delta).
 """

@@ -203,24 +203,24 @@ def test_phase_times_a_time_that_was_not_seen_decides_no_slope_and_no_ratio():
 def test_the_clock_reads_what_a_run_watched_at_every_step_shows():
     law = Patches.scaled(n=4, d=150)
     problem = patch_law.draw_stack(law, 8, law.d**-0.5, generators("clock", seeds=range(2)))
-    clock, seen = patch_runs.run(problem, 0.5, 0.05, 90, patch_runs.phases, {0, 90})
+    events, seen = patch_runs.run(problem, 0.5, 0.05, 90, patch_runs.phases, {0, 90})
     states = list(trajectory(problem, 0.5, 0.05, range(91)))
     for r in range(2):
         strong = [float(law.alpha * s.u[r].max()) >= 1 for s in states]
-        assert float(clock.signal[r]) == (strong.index(True) if any(strong) else np.inf)
+        assert float(events.signal[r]) == (strong.index(True) if any(strong) else np.inf)
     assert [step for step, _ in seen] == [0, 90]
     assert torch.equal(seen[1][1]["signal"], states[-1].signal)
 
 
-def test_the_clock_notes_each_example_at_the_first_recorded_step():
+def test_each_example_is_noted_at_the_first_recorded_step():
     law = Patches.scaled(n=4, d=150)
     problem = patch_law.draw_stack(law, 8, law.d**-0.5, generators("clock", seeds=range(2)))
-    clock, _ = patch_runs.run(problem, 0.5, 0.1, 1200, patch_runs.phases, ())
+    events, _ = patch_runs.run(problem, 0.5, 0.1, 1200, patch_runs.phases, ())
     V = torch.stack([state.V for state in trajectory(problem, 0.5, 0.1, range(1201))])
     exact = (V >= 1).double().argmax(0).double()
     assert bool((V[-1] >= 1).all())
     # The grid is one percent wide.
-    assert bool(((clock.memorised >= exact) & (clock.memorised <= 1.011 * exact + 1)).all())
+    assert bool(((events.memorised >= exact) & (events.memorised <= 1.011 * exact + 1)).all())
 
 
 def test_ratios_and_medians_survive_events_that_were_not_seen():

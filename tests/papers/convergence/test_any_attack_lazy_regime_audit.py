@@ -14,7 +14,7 @@ from advlab.core.randomness import generator
 from advlab.losses import ModelLoss, pseudo_huber
 from advlab.papers.convergence.experiments import any_attack, lazy_regime, regret_audit
 from advlab.papers.convergence.experiments._parts.regret_audit_runs import Case as Audited
-from advlab.papers.convergence.experiments._parts.two_layer_runs import PRICES, Case, train
+from advlab.papers.convergence.experiments._parts.two_layer_runs import PASSES_PER_STEP, Case, train
 
 MODULES = {"any_attack": any_attack, "lazy_regime": lazy_regime, "regret_audit": regret_audit}
 
@@ -32,7 +32,7 @@ class Exact(Case):
     dtype: ClassVar[torch.dtype] = torch.float64
 
 
-@pytest.mark.parametrize("attack", PRICES)
+@pytest.mark.parametrize("attack", PASSES_PER_STEP)
 def test_a_run_is_gradient_descent_on_what_the_attack_returns(attack):
     """By hand, network by network, with autograd; the attack is called as anyone would call it."""
     case = Exact(attack=attack, width=8, steps=4, replicates=2)
@@ -64,7 +64,7 @@ def test_judges_search_the_cap_and_the_oracle_is_the_worst(monkeypatch):
     case = Exact(width=16, steps=60, replicates=3, searched=100)
     model = train(case, "judges").model
     monkeypatch.setattr(any_attack, "NAME", "judges")
-    found = any_attack.judge(case, model)
+    found = any_attack.losses_under(case, model)
     for name in ("identity", "random", "fgm", "pgd"):
         assert (found["oracle"] >= found[name] - 1e-9).all(), name
     assert (found["pgd"] > found["identity"]).all()
@@ -84,7 +84,7 @@ def runs(changes=lambda row: {}, seeds=20):
     """What `any_attack` would measure if all went well: everything falls to 1 %."""
     noise = np.random.default_rng(0)
     rows = []
-    for attack in PRICES:
+    for attack in PASSES_PER_STEP:
         for width in (64, 256, 1024):
             for seed in range(seeds):
                 worst = 0.03 if attack == "identity" else 0.02

@@ -79,7 +79,7 @@ def test_linear_part_and_bounds(name):
     C2 = net.activation.lipschitz
     assert residual <= net.residual_bound <= theory.residual_bound(lower, m, C2)
     total = np.abs(net(POINTS) - g(POINTS)).max()
-    assert total <= theory.total_bound(g.shape, upper, m, 3)
+    assert total <= theory.total_bound(g.activation, upper, m, 3)
 
 
 def test_the_distance_tends_to_the_rkhs_norm_and_the_residual_to_zero():

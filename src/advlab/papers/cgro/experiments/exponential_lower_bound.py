@@ -1,4 +1,4 @@
-"""S7: what robust classifiers must cost (Theorem 5.3), and the tensor-power lemmas (A.1 to A.3).
+"""What robust classifiers must cost (Theorem 5.3), and the tensor-power lemmas (A.1 to A.3).
 
 - Points of a grid of spacing 2 delta in the slice x_D = 1/2, lifted a little to either side by an
   arbitrary phi: n = (1 + floor(1/(2 delta)))^(D-1) of them. Networks that fit all phi but for a
@@ -9,8 +9,8 @@
 - Recursions of the proof of Theorem 4.1, ten thousand random ones per lemma, run until they arrive:
   no time may be exceeded. Sharp forms are derived here and used for T_0 and T_1.
 
-These are bounds on what must be. How large trained networks are, S6 and A5 of the convergence
-paper say; nothing is trained here.
+These are bounds on what must be. How large networks are, `cgro/explicit_classifier` says of a
+construction and `convergence/robust_capacity` of training; nothing is trained here.
 """
 
 from typing import Literal
@@ -29,7 +29,7 @@ from ._parts.lower_bound_figure import figure as figure
 
 ABOUT = lab.About(
     paper="cgro",
-    item="Theorem 5.3 and Lemmas A.1 to A.3, experiment S7",
+    item="Theorem 5.3 and Lemmas A.1 to A.3",
     title="The exponential lower bound, and times of tensor-power recursions",
     seconds={"smoke": 2, "laptop": 5, "paper": 20},
     claims={

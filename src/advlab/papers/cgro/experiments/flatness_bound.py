@@ -1,4 +1,4 @@
-"""S8: what the sharpness of the loss in its inputs says of robustness (Theorem E.1, Prop. E.2).
+"""What the sharpness of the loss in its inputs says of robustness (Theorem E.1, Proposition E.2).
 
 Two Gaussian clusters in D dimensions, y mu + N(0, I) with ||mu|| = 2; a linear and a two-layer tanh
 network, adversarially trained on N = 50 points at radius 0.5 (linf: 0.5/sqrt(D)) and looked at on
@@ -37,7 +37,7 @@ from ..theory import flatness
 
 ABOUT = lab.About(
     paper="cgro",
-    item="Theorem E.1 and Proposition E.2, experiment S8",
+    item="Theorem E.1 and Proposition E.2",
     title="Sharp inputs bound the robust generalisation gap, term by term",
     seconds={"smoke": 8, "laptop": 150, "paper": 1500},
     claims={
@@ -101,15 +101,15 @@ def compute(case: Case) -> pl.DataFrame:
         fit(model, x, y, steps=step - before, lr=case.lr, loss="logistic", ball=ball, attack=walk,
             rng=rngs)  # fmt: skip
         before = step
-        rows += [row for share in SHARES for row in _looked_at(case, model, step, share)]
+        rows += [row for share in SHARES for row in _measure(case, model, step, share)]
     return pl.DataFrame(rows, schema=ROWS, orient="row").with_columns(steps=case.at[-1])
 
 
-def _looked_at(case: Case, model: Stack, step: int, share: float) -> list[tuple]:
+def _measure(case: Case, model: Stack, step: int, share: float) -> list[tuple]:
     """The model on its training inputs and on fresh ones, one row per seed."""
     ball = Ball(norm=case.norm, radius=share * case.radius)
     train, fresh = (
-        _Looked(case, model, ball, name, n, step)
+        _Measured(case, model, ball, name, n, step)
         for name, n in (("train", case.N), ("fresh", case.fresh))
     )
     rows = []
@@ -130,7 +130,7 @@ def _looked_at(case: Case, model: Stack, step: int, share: float) -> list[tuple]
     return rows
 
 
-class _Looked:
+class _Measured:
     """Losses, slopes and rises of a sample, as arrays (R, n); losses at random points of the balls
     as (R, n, draws)."""
 

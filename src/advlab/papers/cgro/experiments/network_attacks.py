@@ -1,9 +1,9 @@
-"""S9: training on patch data against attacks that look at the network itself (exploratory).
+"""Training on patch data against attacks that look at the network itself (exploratory).
 
-The paper's GTA knows w* and the signal patch, and other attacks are left open. Here the surrogate
-of GTA is the network in training, g = f_W, or the attack is PGD in a small ball (2 % and 5 % of
-delta); beside them the paper's attack and clean training. d = 300, N = 20, lambda = 1/2, eta =
-0.035.
+The paper's GTA knows w* and the signal patch; other attacks are its future work (section 7). Here
+the surrogate of GTA is the network in training, g = f_W, or the attack is PGD in a small ball (2 %
+and 5 % of delta); beside them the paper's attack and clean training. d = 300, N = 20,
+lambda = 1/2, eta = 0.035.
 
 f_W is cubic, so GTA of f_W takes about a third of the signal away, not nearly all of it, and
 follows the network as it learns. The expectation, before any run: the signal stays enough to answer
@@ -38,7 +38,7 @@ from ._parts.patch_runs import FILTERS, SHARE
 
 ABOUT = lab.About(
     paper="cgro",
-    item="Section 4, future work, experiment S9",
+    item="Section 7, other attacks in training",
     title="With attacks on the network itself nothing is memorised",
     seconds={"smoke": 5, "laptop": 330, "paper": 1500},
     claims={

@@ -1,8 +1,9 @@
-"""S5: what GTA training is worth against other attacks, on the networks of S1 at step 40 000.
+"""What GTA training is worth against other attacks, on the networks of `phases` at step 40 000.
 
 "Robust training error" in Theorem 4.1 is about the examples that GTA makes, not about the ball. In
 it there are worse points: PGD breaks all inputs at a fifth of the budget delta, and even a move
-along w* alone does if part of the budget writes a fake signal into a noise patch.
+along w* alone does if part of the budget writes a fake signal into a noise patch. On the way the
+closed form of GTA (section 4.1), the gradient of (O) and the two parts of y f are checked exactly.
 
 Left: the share of inputs that PGD cannot break, against its radius. In a narrow window of radii
 training inputs hold and test inputs do not: robust overfitting under a real attack. Where it is
@@ -25,7 +26,7 @@ from ._parts.patch_runs import SHARE
 
 ABOUT = lab.About(
     paper="cgro",
-    item="Theorem 4.1, experiment S5",
+    item="Theorem 4.1 and section 4.1, other attacks",
     title="Robust to its own attack only: GTA training under PGD",
     seconds={"smoke": 4, "laptop": 120, "paper": 900},
     claims={
@@ -100,6 +101,8 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
 
     steps = table.filter(quantity="smallest step of u")["value"].to_numpy()
     window = _ratio(ours, "first tenth train", ours, "last tenth test")
+    fitted = _ratio(clean, "median train", clean, "median test")
+    lost = _ratio(clean, "median test", ours, "median test")
     return [
         largest("1a", "GTA closed form", 1e-12, "entry of GTA less its closed form"),
         largest("1b", "GTA length", 1e-12, "| ||X_adv - X|| - delta |"),
@@ -112,15 +115,12 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
             what="share of training inputs that stand PGD at 0.2 delta"),
         claims.below("12b", _of(ours, "fake signal train"), 0.5,
             what="share of training inputs that stand a fake signal of budget delta"),
-        claims.every("12c", sample(window.with_columns(
-            flag=pl.col("ratio") > 1), "flag"),
-              what="90 % of training inputs hold where fewer than 10 % of test inputs do"),
-        claims.within("12d", sample(
-            _ratio(clean, "median train", clean, "median test"), "ratio"), 0.97, 1.03,
-               what="median critical radius, training over test, lambda = 0"),
-        claims.within("12e", sample(
-            _ratio(clean, "median test", ours, "median test"), "ratio"), 3, 5,
-               what="median critical radius of test inputs, lambda = 0 over lambda > 0"),
+        claims.every("12c", sample(window.with_columns(flag=pl.col("ratio") > 1), "flag"),
+            what="90 % of training inputs hold where fewer than 10 % of test inputs do"),
+        claims.within("12d", sample(fitted, "ratio"), 0.97, 1.03,
+            what="median critical radius, training over test, lambda = 0"),
+        claims.within("12e", sample(lost, "ratio"), 3, 5,
+            what="median critical radius of test inputs, lambda = 0 over lambda > 0"),
     ]  # fmt: skip
 
 

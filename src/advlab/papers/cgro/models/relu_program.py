@@ -15,10 +15,12 @@ from ....core.errors import AdvlabError
 class ReluProgram(nn.Module):
     """Affine maps with a ReLU between each two, and one output.
 
-    A layer is (weight, bias), the weight a dense array or a sparse one; a sparse weight has the
-    connections that it stores, and no others. Each connection and each bias is one trainable
-    parameter. If a network `inner` is given, its output is appended to the input of the first
-    layer.
+    Args:
+        layers: (weight, bias) of each map, the weight a dense array or a sparse one; a sparse
+            weight has the connections that it stores, and no others. Each connection and each bias
+            is one trainable parameter.
+        inner: a network whose output is appended to the input of the first layer.
+        dtype: of the parameters.
     """
 
     def __init__(

@@ -40,7 +40,12 @@ class FreshNoise:
         return (self.projections(state) ** 3).sum((2, 3))
 
     def errors(self, state: PatchState, attacked: bool) -> Float[Tensor, " R"]:
-        """The share of fresh inputs, or of their GTA examples, with y f <= 0."""
+        """The share of fresh inputs with y f <= 0.
+
+        Args:
+            state: the networks.
+            attacked: whether inputs are GTA examples.
+        """
         signal = state.residue if attacked else state.signal
         return (signal[:, None] + self.noise(state) <= 0).double().mean(1)
 

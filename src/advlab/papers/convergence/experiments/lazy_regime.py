@@ -1,9 +1,9 @@
-"""A3: wide networks hardly move (the lazy regime behind Theorem 5.1).
+"""Wide networks hardly move: the lazy regime behind Theorem 5.1.
 
-The networks of A1, trained against PGD. The theorem keeps W in a ball around its start whose radius
-does not grow with the width: so the distance ||W - W_0||_F stays, while the network has ever more
-weights to share it. The farthest neuron and the distance relative to ||W_0||_F, which is about
-sqrt(d m), must both go to zero; the latter like m^(-1/2).
+The networks of `any_attack`, trained against PGD. The theorem keeps W in a ball around its start
+whose radius does not grow with the width: so the distance ||W - W_0||_F stays, while the network
+has ever more weights to share it. The farthest neuron and the distance relative to ||W_0||_F, which
+is about sqrt(d m), must both go to zero; the latter like m^(-1/2).
 """
 
 from itertools import pairwise
@@ -21,7 +21,7 @@ from ._parts.two_layer_runs import train
 
 ABOUT = lab.About(
     paper="convergence",
-    item="Theorem 5.1, width",
+    item="Theorem 5.1, the distance from the start",
     title="The wider the network, the less it moves",
     seconds={"smoke": 4, "laptop": 80, "paper": 600},
     claims={

@@ -1,9 +1,9 @@
-"""A6: the audit. What a run owes to a comparator, with every term computed from the run itself.
+"""What a run owes to a comparator: the proofs of Theorems 4.1 and 5.1 as audits of a run.
 
 Top: the mean loss of the steps so far, and the regret inequality's bound on it in its four parts:
 the comparator's loss on the same attacked inputs, the distance to it, the length of the gradients,
 and what f is off its linearisation. It holds for every network, attack and comparator in the set
-(the step behind Theorem 4.1), so a violation would be a bug.
+(the step behind Theorem 4.1), so a violation would be a bug. Every term is computed from the run.
 
 Bottom: the smallest loss so far against the explicit bound of Theorem 5.1 with its constants. It
 never fails and is loose; with wide networks and small steps it falls below the loss at the start.
@@ -20,7 +20,7 @@ from ._parts.regret_audit_runs import audited
 
 ABOUT = lab.About(
     paper="convergence",
-    item="Theorems 4.1 and 5.1, constants",
+    item="Proofs of Theorems 4.1 and 5.1",
     title="Every run obeys its audit, and the explicit bound",
     seconds={"smoke": 6, "laptop": 500, "paper": 2400},
     claims={

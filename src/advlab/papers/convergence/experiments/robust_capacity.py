@@ -1,4 +1,4 @@
-"""Section 6: fitting n points robustly takes capacity of order n d, plain fitting of order n.
+"""Theorem 6.1: fitting n points robustly takes capacity of order n d, plain fitting of order n.
 
 - Theorem 6.1: n disjoint balls of radius delta realise every labelling of floor(n/2) d points
   c_i + eps e_j, so a class that fits such balls robustly has VC dimension at least floor(n/2) d.
@@ -41,7 +41,7 @@ from ._parts.robust_capacity_figure import figure as figure
 
 ABOUT = lab.About(
     paper="convergence",
-    item="Section 6, experiment A5",
+    item="Section 6 and Theorem 6.1",
     title="Robust fitting takes more capacity: shattering, counts and trained widths",
     seconds={"smoke": 6, "laptop": 300, "paper": 900},
     claims={

@@ -206,7 +206,11 @@ ACTIVATIONS: dict[str, Callable[..., KernelActivation]] = {
 
 
 def get_activation(activation: str | KernelActivation) -> KernelActivation:
-    """One of ACTIVATIONS by name, with its default parameters, or the user's own as it is."""
+    """One of ACTIVATIONS with its default parameters, or the user's own as it is.
+
+    Args:
+        activation: a name, or one's own.
+    """
     if isinstance(activation, KernelActivation):
         return activation
     if activation not in ACTIVATIONS:

@@ -77,7 +77,18 @@ def robust_interpolant(
     """The least-norm g with |g - y_i| <= eps on cap(x_i, delta) for all i.
 
     Programs are solved at (1 - tolerance) eps, so that finitely many rounds reach eps itself; the
-    norm is between the optima of the two. Labels of caps that meet must agree.
+    norm is between the optima of the two.
+
+    Args:
+        activation: a name, or one's own.
+        x: centres, unit vectors as rows.
+        y: labels +1 or -1; those of caps that meet must agree.
+        delta: the radius of the caps.
+        eps: how far g may be from the labels.
+        rng: for the points that programs and ascents start from.
+        samples: such points per cap.
+        rounds: of cutting planes, at most.
+        tolerance: how much tighter programs are than eps.
     """
     own, rows = get_activation(activation), on_sphere("x", x)
     signs, radius, many = labels("y", y, len(rows)), cap_radius(delta), whole("samples", samples, 2)
@@ -116,6 +127,10 @@ def ridge_interpolant(
     """a = (G + lam I)^{-1} Y on samples of the caps, with its true sup error and margin.
 
     Takes labels that conflict, too: where caps of opposite labels meet, the error is at least 1.
+
+    Args:
+        lam: the ridge.
+        activation, x, y, delta, rng, samples: as for `robust_interpolant`.
     """
     own, rows = get_activation(activation), on_sphere("x", x)
     signs, radius, many = labels("y", y, len(rows)), cap_radius(delta), whole("samples", samples, 2)

@@ -1,4 +1,4 @@
-"""Tangent kernels in closed form, on the unit sphere and off it."""
+"""Tangent kernels (Definition 5.1) in closed form, on the unit sphere and off it."""
 
 import numpy as np
 
@@ -9,12 +9,23 @@ from .inputs import ON_SPHERE
 
 
 def kernel(name: str | KernelActivation, c: ArrayLike) -> Numbers:
-    """K(c) = c E[sigma'(u) sigma'(v)], u and v standard normals of correlation c = <x, y>."""
+    """K(c) = c E[sigma'(u) sigma'(v)], u and v standard normals of correlation c.
+
+    Args:
+        name: an activation of ACTIVATIONS, or one's own.
+        c: <x, y> of unit vectors.
+
+    Example:
+        kernel("sin_cos", 0.5)  # 0.5 exp(-0.5)
+    """
     return _closed(name)(cosine(c))[()]
 
 
 def kernel_slope(name: str | KernelActivation, c: ArrayLike) -> Numbers:
-    """dK/dc; very large, not infinite, where the kernel of ReLU has its cusp."""
+    """dK/dc; very large, not infinite, where the kernel of ReLU has its cusp.
+
+    Arguments as for `kernel`.
+    """
     closed = get_activation(name).kernel_slope
     if closed is None:
         raise _no_closed_form(name)
@@ -22,7 +33,13 @@ def kernel_slope(name: str | KernelActivation, c: ArrayLike) -> Numbers:
 
 
 def gram(name: str | KernelActivation, x: ArrayLike, y: ArrayLike | None = None) -> Array:
-    """K(x_i, y_j). Off the sphere only homogeneous sigma: K = (|x||y|)^degree K(c)."""
+    """K(x_i, y_j). Off the sphere only homogeneous sigma: K = (|x||y|)^degree K(c).
+
+    Args:
+        name: an activation of ACTIVATIONS, or one's own.
+        x: points as rows.
+        y: other points, by default x.
+    """
     left = points("x", x)
     right = left if y is None else points("y", y, left.shape[1])
     a, b = np.linalg.norm(left, axis=1), np.linalg.norm(right, axis=1)

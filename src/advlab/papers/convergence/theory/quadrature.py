@@ -20,9 +20,12 @@ NODES = 200
 def kernel_by_quadrature(
     slope: str | KernelActivation | Callable, c: ArrayLike, breaks: Sequence[Scalar] = ()
 ) -> Numbers:
-    """K(c) = c E[sigma'(u) sigma'(v)] by quadrature in two dimensions.
+    """K(c) = c E[sigma'(u) sigma'(v)] with u standard normal and v = c u + sqrt(1 - c^2) z.
 
-    u is standard normal and v = c u + sqrt(1 - c^2) z.
+    Args:
+        slope: an activation, or sigma' as a function.
+        c: <x, y> of unit vectors.
+        breaks: where sigma' jumps or bends, if it is a function.
     """
     curve, cuts = _curve(slope, breaks)
     cosines = cosine(c)
@@ -34,14 +37,25 @@ def kernel_by_quadrature(
 def hermite_coefficients(
     slope: str | KernelActivation | Callable, degree: int = 40, breaks: Sequence[Scalar] = ()
 ) -> Array:
-    """h_k = E[sigma'(z) He_k(z)]/sqrt(k!) for k = 0, ..., degree."""
+    """h_k = E[sigma'(z) He_k(z)]/sqrt(k!) for k = 0, ..., degree.
+
+    Args:
+        slope: an activation, or sigma' as a function.
+        degree: the last k.
+        breaks: where sigma' jumps or bends, if it is a function.
+    """
     curve, cuts = _curve(slope, breaks)
     z, weight = _normal_rule(cuts)
     return _hermites(z, whole("degree", degree, 0)) @ (weight * curve(z))
 
 
 def kernel_by_hermite(coefficients: ArrayLike, c: ArrayLike) -> Numbers:
-    """K(c) = sum_k h_k^2 c^(k+1)."""
+    """K(c) = sum_k h_k^2 c^(k+1).
+
+    Args:
+        coefficients: h_0, h_1, ...
+        c: <x, y> of unit vectors.
+    """
     h = vector("coefficients", coefficients)
     return np.polynomial.Polynomial(np.r_[0.0, h**2])(cosine(c))
 
@@ -50,6 +64,10 @@ def with_series(activation: str | KernelActivation, degree: int = 60) -> KernelA
     """The activation with the kernel of its first Hermite coefficients in place of a closed form.
 
     A polynomial with coefficients >= 0 is a kernel itself, so Gram matrices stay semi-definite.
+
+    Args:
+        activation: a name, or one's own.
+        degree: of the last coefficient.
     """
     own = get_activation(activation)
     series = np.polynomial.Polynomial(np.r_[0.0, hermite_coefficients(own, degree) ** 2])

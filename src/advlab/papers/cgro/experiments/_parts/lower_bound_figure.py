@@ -1,4 +1,4 @@
-"""The picture of S7: sizes that grow with D, C(mu), and how much of their time recursions take."""
+"""Sizes that grow with D, C(mu), and how much of their time recursions take."""
 
 import polars as pl
 

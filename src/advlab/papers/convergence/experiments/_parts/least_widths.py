@@ -1,4 +1,4 @@
-"""The least width at which a two-layer ReLU network fits every point, or every ball (A5)."""
+"""The least width at which a two-layer ReLU network fits every point, or every ball."""
 
 from collections.abc import Sequence
 from contextlib import suppress

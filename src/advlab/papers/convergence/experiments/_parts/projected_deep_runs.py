@@ -1,4 +1,4 @@
-"""What experiment A2 computes: projected training, and what the proof of Theorem 4.1 rests on."""
+"""Projected training of deep networks, and what the proof of Theorem 4.1 rests on."""
 
 import math
 from collections.abc import Callable
@@ -98,7 +98,7 @@ def _displacement(stack: Stack, h: int, width: int) -> Callable[[nn.Module], Ten
 
 
 def linearity(case: Case) -> pl.DataFrame:
-    """`residual` of section 2.3 for each R and seed: how far f is from its linearisation at W1."""
+    """`residual` for each R and seed: how far f is from its linearisation at W1 (Lemma A.6)."""
     rows = []
     for seed in case.seeds:
         data = DATA.sample(generator(NAME, "data", seed))

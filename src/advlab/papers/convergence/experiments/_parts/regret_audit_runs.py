@@ -1,4 +1,4 @@
-"""What experiment A6 computes: runs that are audited against a comparator found beforehand.
+"""Runs that are audited against a comparator found beforehand.
 
 The comparator W* is where a longer training against PGD ends, from the same start and, in deep
 networks, in the same balls. The inequalities hold for every comparator; this one has a small

@@ -1,4 +1,4 @@
-"""The picture of A5: balls in the plane, where they end, widths, counts, and a brittle fit."""
+"""Balls in the plane, where they end, widths, counts, and a brittle fit."""
 
 import altair as alt
 import numpy as np

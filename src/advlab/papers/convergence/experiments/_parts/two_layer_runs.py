@@ -31,7 +31,7 @@ AttackName = Literal["identity", "random", "fixed", "fgm", "pgd", "anti", "switc
 ACTIVATION = "sin_cos"
 ASCENT = PGD(steps=10, step_size=0.25, random_start=False, jump=False)
 """Steps of 2.5 radius/10 from the clean input."""
-PRICES: dict[AttackName, float] = {
+PASSES_PER_STEP: dict[AttackName, float] = {
     "identity": 2,
     "random": 3,
     "fixed": 2,
@@ -62,7 +62,9 @@ class Case(lab.Case):
 
     @property
     def cost(self) -> float:
-        return PRICES[self.attack] * self.steps * self.replicates * (self.width + 200) / 1e6
+        return (
+            PASSES_PER_STEP[self.attack] * self.steps * self.replicates * (self.width + 200) / 1e6
+        )
 
     @property
     def lr(self) -> float:

@@ -1,6 +1,6 @@
-"""How large a network must be to fit n points robustly (convergence paper, section 6).
+"""How large a network must be to fit n points robustly (section 6 of the convergence paper).
 
-Shattering by two disjoint balls, VC calculators, and explicit networks that interpolate.
+Shattering by two disjoint balls (Theorem 6.1), and explicit networks that interpolate.
 """
 
 from .balls import Balls as Balls

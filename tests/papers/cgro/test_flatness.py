@@ -36,7 +36,7 @@ def test_the_closed_form_is_what_a_dense_grid_of_the_ball_finds(norm, seed):
     assert min(found.slack) > 0
 
 
-def test_the_numbers_of_the_digest_have_their_order():
+def test_the_terms_have_their_order():
     """.722 <= .846 <= .961 there: the middle is near the mean of the ends."""
     x, y, theta = data(7, n=4000, d=10)
     found = flatness.linear_logistic(3 * theta, x, y, "linf", 0.2)
@@ -45,13 +45,13 @@ def test_the_numbers_of_the_digest_have_their_order():
     assert middle == pytest.approx((low + high) / 2, rel=0.02)
 
 
-def test_the_sandwich_of_measured_numbers_and_its_violations():
+def test_the_bounds_of_measured_numbers_and_its_violations():
     slope, rise, steepest = np.array([1.0, 2]), np.array([0.15, 0.25]), np.array([1.5, 3])
-    found = flatness.sandwich(slope, rise, steepest, 0.1)
+    found = flatness.rise_bounds(slope, rise, steepest, 0.1)
     assert found.slack == pytest.approx((0.2 - 0.15, 0.225 - 0.2))
-    assert flatness.sandwich(slope, 2 * rise, steepest, 0.1).slack[1] < 0
-    assert flatness.sandwich(slope, rise / 2, steepest, 0.1).slack[0] < 0
-    curved = flatness.sandwich(slope, rise / 2, steepest, 0.1, curvature=10.0)
+    assert flatness.rise_bounds(slope, 2 * rise, steepest, 0.1).slack[1] < 0
+    assert flatness.rise_bounds(slope, rise / 2, steepest, 0.1).slack[0] < 0
+    curved = flatness.rise_bounds(slope, rise / 2, steepest, 0.1, curvature=10.0)
     assert curved.slack[0] == pytest.approx(0.1 - 0.15 + 0.05)
 
 
@@ -60,8 +60,8 @@ def test_a_concave_loss_breaks_the_lower_half_unless_its_curvature_is_paid():
     radius = 0.4
     rise = np.array([(1 - (1 - radius) ** 2 / 2) - 1 / 2])
     one = np.ones(1)
-    assert flatness.sandwich(one, rise, one, radius).slack[0] < 0
-    assert flatness.sandwich(one, rise, one, radius, curvature=1.0).slack[0] == pytest.approx(0)
+    assert flatness.rise_bounds(one, rise, one, radius).slack[0] < 0
+    assert flatness.rise_bounds(one, rise, one, radius, curvature=1.0).slack[0] == pytest.approx(0)
 
 
 def terms(seed: int, n: int = 4000, K: int = 30, radius: float = 0.3, N: int = 25):

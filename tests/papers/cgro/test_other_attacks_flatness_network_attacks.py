@@ -23,7 +23,7 @@ def draws(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-# --- S5 ---------------------------------------------------------------------------------------
+# --- other_attacks ----------------------------------------------------------------------------
 
 
 def test_critical_radii_are_distances_to_the_boundary():
@@ -77,7 +77,7 @@ SCALARS = {
 }
 
 
-def s5_table(
+def other_attacks_table(
     train: float = 0.09, test: float = 0.08, clean: float = 0.32, **changed
 ) -> pl.DataFrame:
     """Twenty seeds; radii spread by 4 % around their medians."""
@@ -97,43 +97,43 @@ def s5_table(
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def test_s5_is_supported_where_its_claims_are_true():
-    assert set(outcomes(other_attacks, s5_table()).values()) == {"supported"}
+def test_other_attacks_is_supported_where_its_claims_are_true():
+    assert set(outcomes(other_attacks, other_attacks_table()).values()) == {"supported"}
 
 
 @pytest.mark.parametrize(
     ("id", "changed"),
     [
-        ("cgro/1a", {"GTA closed form": 1e-9}),
-        ("cgro/1b", {"GTA length": 1e-9}),
-        ("cgro/1c", {"GTA noise": 1e-9}),
-        ("cgro/2a", {"gradient": 1e-4}),
-        ("cgro/2b", {"smallest step of u": -1e-6}),
-        ("cgro/3", {"decomposition": 1e-4}),
-        ("cgro/12", {"PGD train at 0.2": 0.5}),
-        ("cgro/12b", {"fake signal train": 0.9}),
-        ("cgro/12c", {"train": 0.081}),
-        ("cgro/12e", {"clean": 0.16}),
-        ("cgro/12e", {"clean": 0.8}),
+        ("1a", {"GTA closed form": 1e-9}),
+        ("1b", {"GTA length": 1e-9}),
+        ("1c", {"GTA noise": 1e-9}),
+        ("2a", {"gradient": 1e-4}),
+        ("2b", {"smallest step of u": -1e-6}),
+        ("3", {"decomposition": 1e-4}),
+        ("12", {"PGD train at 0.2": 0.5}),
+        ("12b", {"fake signal train": 0.9}),
+        ("12c", {"train": 0.081}),
+        ("12e", {"clean": 0.16}),
+        ("12e", {"clean": 0.8}),
     ],
 )
-def test_s5_is_refuted_where_a_claim_is_false(id, changed):
-    found = outcomes(other_attacks, s5_table(**changed))
+def test_other_attacks_is_refuted_where_a_claim_is_false(id, changed):
+    found = outcomes(other_attacks, other_attacks_table(**changed))
     assert found.pop(id) == "refuted"
     assert set(found.values()) == {"supported"}
 
 
-def test_s5_sees_a_window_after_clean_training():
-    table = s5_table()
+def test_other_attacks_sees_a_window_after_clean_training():
+    table = other_attacks_table()
     own = (pl.col("lam") == 0) & (pl.col("quantity") == "median train")
     wide = table.with_columns(value=pl.col("value") * pl.when(own).then(1.1).otherwise(1.0))
-    assert outcomes(other_attacks, wide)["cgro/12d"] == "refuted"
+    assert outcomes(other_attacks, wide)["12d"] == "refuted"
 
 
-# --- S8 ---------------------------------------------------------------------------------------
+# --- flatness_bound ---------------------------------------------------------------------------
 
 
-def s8_table(**changed: float) -> pl.DataFrame:
+def flatness_bound_table(**changed: float) -> pl.DataFrame:
     values = {"lower": 0.2, "rise": 0.25, "upper": 0.3, "deviations": 2.0} | changed
     rows = [
         {"model": model, "norm": norm, "D": D, "seed": seed, "step": 1, "steps": 1, "delta": 0.5}
@@ -146,33 +146,33 @@ def s8_table(**changed: float) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
-def test_s8_is_supported_where_its_claims_are_true():
-    assert set(outcomes(flatness_bound, s8_table()).values()) == {"supported"}
+def test_the_flatness_bound_is_supported_where_its_claims_are_true():
+    assert set(outcomes(flatness_bound, flatness_bound_table()).values()) == {"supported"}
 
 
 @pytest.mark.parametrize(
     ("id", "changed"),
     [
-        ("cgro/21a", {"lower": 0.26}),
-        ("cgro/21b", {"upper": 0.24}),
-        ("cgro/21c", {"deviations": -3.5}),
+        ("21a", {"lower": 0.26}),
+        ("21b", {"upper": 0.24}),
+        ("21c", {"deviations": -3.5}),
     ],
 )
-def test_s8_is_refuted_by_one_violation(id, changed):
-    table = s8_table()
-    broken = pl.concat([table[1:], s8_table(**changed)[:1]])
+def test_the_flatness_bound_is_refuted_by_one_violation(id, changed):
+    table = flatness_bound_table()
+    broken = pl.concat([table[1:], flatness_bound_table(**changed)[:1]])
     found = outcomes(flatness_bound, broken)
     assert found.pop(id) == "refuted"
     assert set(found.values()) == {"supported"}
 
 
 def test_networks_need_not_be_convex():
-    table = s8_table()
+    table = flatness_bound_table()
     lower = pl.when(pl.col("model") == "network").then(0.28).otherwise(pl.col("lower"))
     assert set(outcomes(flatness_bound, table.with_columns(lower=lower)).values()) == {"supported"}
 
 
-def test_s8_measures_what_a_linear_model_has_in_closed_form_as_it_measures_networks():
+def test_linear_models_are_measured_in_closed_form_as_networks_are_by_search():
     """The same linear models, once by formula and once by the search that networks get."""
     case = flatness_bound.Case(model="linear", D=3, replicates=2)
     x, y = (part.flatten(0, 1) for part in flatness_bound._clusters(case, "fresh", 30))
@@ -188,11 +188,11 @@ def test_s8_measures_what_a_linear_model_has_in_closed_form_as_it_measures_netwo
         torch.testing.assert_close(ours, theirs.detach(), rtol=1e-6, atol=1e-9)
 
 
-# --- S9 ---------------------------------------------------------------------------------------
+# --- network_attacks --------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("arm", ["oracle", "own", "pgd5"])
-def test_s9_trains_in_few_dimensions_as_in_all(arm):
+def test_network_attacks_trains_in_few_dimensions_as_in_all(arm):
     """The same data, start and attack in d dimensions, side by side."""
     case = network_attacks.Case(arm=arm, d=200, n=3, replicates=1, seed=5)
     law = case.law
@@ -211,7 +211,7 @@ def test_s9_trains_in_few_dimensions_as_in_all(arm):
     assert float((few(x[0]) * y[0]).detach().min()) > 0.5
 
 
-def s9_table(own: dict | None = None, pgd5: dict | None = None, oracle: float = 0.08):
+def network_attacks_table(own: dict | None = None, pgd5: dict | None = None, oracle: float = 0.08):
     rows = []
     for arm in network_attacks.ARMS:
         usual = {"mean V": 0.01, "own test": 0.0, "test radius": 0.3}
@@ -224,22 +224,22 @@ def s9_table(own: dict | None = None, pgd5: dict | None = None, oracle: float = 
     return pl.DataFrame(rows)
 
 
-def test_s9_is_supported_where_its_claims_are_true():
-    assert set(outcomes(network_attacks, s9_table()).values()) == {"supported"}
+def test_network_attacks_is_supported_where_its_claims_are_true():
+    assert set(outcomes(network_attacks, network_attacks_table()).values()) == {"supported"}
 
 
 @pytest.mark.parametrize(
     ("id", "changed"),
     [
-        ("cgro/S9a", {"own": {"mean V": 5.0}}),
-        ("cgro/S9b", {"own": {"own test": 0.3}}),
-        ("cgro/S9c", {"pgd5": {"mean V": 5.0}}),
-        ("cgro/S9d", {"pgd5": {"own test": 0.3}}),
-        ("cgro/S9e", {"pgd5": {"test radius": 0.05}}),
+        ("a", {"own": {"mean V": 5.0}}),
+        ("b", {"own": {"own test": 0.3}}),
+        ("c", {"pgd5": {"mean V": 5.0}}),
+        ("d", {"pgd5": {"own test": 0.3}}),
+        ("e", {"pgd5": {"test radius": 0.05}}),
     ],
 )
-def test_s9_is_refuted_where_a_claim_is_false(id, changed):
-    found = outcomes(network_attacks, s9_table(**changed))
+def test_network_attacks_is_refuted_where_a_claim_is_false(id, changed):
+    found = outcomes(network_attacks, network_attacks_table(**changed))
     assert found.pop(id) == "refuted"
     assert set(found.values()) == {"supported"}
 
@@ -247,7 +247,7 @@ def test_s9_is_refuted_where_a_claim_is_false(id, changed):
 # --- all --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["s5", "s8", "s9"])
+@pytest.mark.parametrize("name", ["other_attacks", "flatness_bound", "network_attacks"])
 def test_smoke_runs_end_to_end(name, tmp_path):
     result = lab.run(f"cgro/{name}", scale="smoke", jobs=1, out=tmp_path)
     assert result.failed == []

@@ -50,7 +50,7 @@ def test_gta_shrinks_the_signal_by_gamma_and_touches_nothing_else():
     torch.testing.assert_close(moved, points.x - step, rtol=0, atol=1e-15)
 
 
-def test_the_scaling_is_the_papers_and_a_is_the_spec_s_table():
+def test_the_scaling_is_the_papers_and_a_is_one_of_its_settings():
     a = PATCH_SETTINGS["A"]
     found = (a.n, a.d, a.P, round(a.alpha, 3), round(a.sigma, 5), round(1 - a.gamma, 5))
     assert found == (20, 1000, 4, 5.585, 0.02972, 0.00458)

@@ -1,4 +1,4 @@
-"""Patch experiments S1 to S4: each verdict both ways, clocks by hand, smoke runs end to end."""
+"""The patch experiments: each verdict both ways, clocks by hand, smoke runs end to end."""
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,7 @@ JITTER = np.random.default_rng(0).uniform(0.98, 1.02, 20)
 def outcomes(module, rows: pl.DataFrame) -> dict[str, str]:
     found = {verdict.id: verdict.outcome for verdict in module.verdicts(rows)}
     assert list(found) == list(module.ABOUT.claims)
-    return {id.removeprefix("cgro/"): outcome for id, outcome in found.items()}
+    return found
 
 
 def refuted(module, rows: pl.DataFrame) -> list[str]:
@@ -32,7 +32,7 @@ def refuted(module, rows: pl.DataFrame) -> list[str]:
     return [id for id, outcome in found.items() if outcome == "refuted"]
 
 
-def s1_row(step: int, seed: int) -> dict[str, float]:
+def phases_row(step: int, seed: int) -> dict[str, float]:
     after = max(step - 450 + 1, 1)
     return {
         "lam": 0.5, "eta": 0.1, "steps": 1000, "step": step, "seed": seed,
@@ -45,13 +45,13 @@ def s1_row(step: int, seed: int) -> dict[str, float]:
     }  # fmt: skip
 
 
-def s1_table() -> pl.DataFrame:
-    rows = pl.DataFrame([s1_row(step, seed) for seed in SEEDS for step in range(0, 1001, 100)])
+def phases_table() -> pl.DataFrame:
+    rows = pl.DataFrame([phases_row(step, seed) for seed in SEEDS for step in range(0, 1001, 100)])
     return pl.concat([rows.with_columns(part=pl.lit(part)) for part in ("phases", "decay")])
 
 
 ONE = pl.col("seed") == 7
-S1_FALSE = {
+PHASES_FALSE = {
     "4a": {"T0 paper": pl.lit(9.0)},
     "4b": {"T0 sharp": pl.lit(4.0)},
     "5a": {"signal": pl.when(pl.col("step") > 200).then(13.0).otherwise(10.0)},
@@ -68,26 +68,26 @@ S1_FALSE = {
 }
 
 
-def test_s1_claims_hold_where_they_do_and_the_control_decides_nothing():
+def test_phases_claims_hold_where_they_do_and_the_control_decides_nothing():
     control = (
-        s1_table()
+        phases_table()
         .filter(part="phases")
         .with_columns(pl.lit(0.0).alias("lam"), pl.lit(0.9).alias("GTA train"))
     )
-    assert refuted(phases, pl.concat([s1_table(), control])) == []
+    assert refuted(phases, pl.concat([phases_table(), control])) == []
 
 
-@pytest.mark.parametrize("claim", S1_FALSE)
-def test_s1_a_false_claim_is_refuted_and_no_other(claim):
-    assert refuted(phases, s1_table().with_columns(**S1_FALSE[claim])) == [claim]
+@pytest.mark.parametrize("claim", PHASES_FALSE)
+def test_phases_a_false_claim_is_refuted_and_no_other(claim):
+    assert refuted(phases, phases_table().with_columns(**PHASES_FALSE[claim])) == [claim]
 
 
-def test_s1_runs_that_never_memorise_leave_claim_10_undecided():
-    found = outcomes(phases, s1_table().with_columns(pl.lit(np.inf).alias("T1 last")))
+def test_phases_runs_that_never_memorise_leave_claim_10_undecided():
+    found = outcomes(phases, phases_table().with_columns(pl.lit(np.inf).alias("T1 last")))
     assert (found["10a"], found["10b"]) == ("undecided", "undecided")
 
 
-def s2_table(**changes: pl.Expr) -> pl.DataFrame:
+def race_table(**changes: pl.Expr) -> pl.DataFrame:
     """Five seeds in twelve cells, accuracies on a logistic curve that passes 3/4 at rho = 0.6."""
     rows = []
     for n in (5, 10, 20, 40):
@@ -113,16 +113,16 @@ SMALL_CELL = (pl.col("n") == 5) & (pl.col("polylog") == 6) & (pl.col("seed") == 
         ({"accuracy": pl.col("accuracy").clip(0, 0.93)}, ["8a"]),
         ({"rho": pl.col("rho") * 4}, ["8a", "8b"]),
         ({"own rho": pl.col("own rho") / 5}, ["8c"]),
-        ({"GTA train": pl.when(SMALL_CELL).then(0.2).otherwise(0.0)}, ["7/s2"]),
-        ({"clean test": pl.when(SMALL_CELL).then(0.2).otherwise(0.0)}, ["7/s2"]),
+        ({"GTA train": pl.when(SMALL_CELL).then(0.2).otherwise(0.0)}, ["7"]),
+        ({"clean test": pl.when(SMALL_CELL).then(0.2).otherwise(0.0)}, ["7"]),
         (
             {"accuracy": pl.when(SMALL_CELL).then(0.59).otherwise(pl.col("accuracy"))},
-            ["7/s2"],
+            ["7"],
         ),
     ],
 )
-def test_s2_verdicts_both_ways(changes, false):
-    assert refuted(race, s2_table(**changes)) == false
+def test_race_verdicts_both_ways(changes, false):
+    assert refuted(race, race_table(**changes)) == false
 
 
 def test_the_crossover_is_found_and_missing_where_there_is_none():
@@ -134,7 +134,7 @@ def test_the_crossover_is_found_and_missing_where_there_is_none():
     assert not 0.1 < race.crossover(rho, falling) < 3
 
 
-def s3_table(**changes: pl.Expr) -> pl.DataFrame:
+def adversarial_weight_table(**changes: pl.Expr) -> pl.DataFrame:
     rows = [
         {"lam": lam, "seed": seed, "step": 100, "steps": 100,
          "T1": 100 * JITTER[seed] / lam if lam else np.inf,
@@ -157,16 +157,16 @@ def s3_table(**changes: pl.Expr) -> pl.DataFrame:
         ({"T1": pl.lit(100.0)}, ["9d"]),
     ],
 )
-def test_s3_verdicts_both_ways(changes, false):
-    assert refuted(adversarial_weight, s3_table(**changes)) == false
+def test_adversarial_weight_verdicts_both_ways(changes, false):
+    assert refuted(adversarial_weight, adversarial_weight_table(**changes)) == false
 
 
-def test_s3_a_time_that_was_not_seen_decides_nothing():
+def test_adversarial_weight_a_time_that_was_not_seen_decides_nothing():
     never = pl.when((pl.col("lam") == 0.5) & ONE).then(np.inf).otherwise(pl.col("T1"))
-    assert outcomes(adversarial_weight, s3_table(T1=never))["9d"] == "undecided"
+    assert outcomes(adversarial_weight, adversarial_weight_table(T1=never))["9d"] == "undecided"
 
 
-def s4_table(**changes: pl.Expr) -> pl.DataFrame:
+def phase_times_table(**changes: pl.Expr) -> pl.DataFrame:
     rows = [
         {"part": part, "n": 5, "d": d, "eta": 0.01, "seed": seed, "sharp": d / 2 * JITTER[seed],
          "observed": 0.55 * d * JITTER[seed] ** 2, "paper": 10.0 * d}
@@ -178,49 +178,49 @@ def s4_table(**changes: pl.Expr) -> pl.DataFrame:
 
 
 @pytest.mark.parametrize("part", ["T0", "T1"])
-def test_s4_verdicts_both_ways(part):
+def test_phase_times_verdicts_both_ways(part):
     slope, ratio, paper = {
-        "T0": ("S4a", "S4b", "4/s4"), "T1": ("S4c", "S4d", "6/s4")
+        "T0": ("a", "b", "4"), "T1": ("c", "d", "6")
     }[part]  # fmt: skip
     here = pl.col("part") == part
     observed, sharp = pl.col("observed"), pl.col("sharp")
     flat = pl.when(here).then(sharp * (sharp / 220) ** -0.3).otherwise(observed)
     slow = pl.when(here).then(observed * 1.6).otherwise(observed)
-    assert refuted(phase_times, s4_table()) == []
-    assert refuted(phase_times, s4_table(observed=flat)) == [slope]
-    assert refuted(phase_times, s4_table(observed=slow)) == [ratio]
-    assert refuted(phase_times, s4_table(paper=pl.when(here).then(1.0).otherwise("paper"))) == [
-        paper
-    ]
+    assert refuted(phase_times, phase_times_table()) == []
+    assert refuted(phase_times, phase_times_table(observed=flat)) == [slope]
+    assert refuted(phase_times, phase_times_table(observed=slow)) == [ratio]
+    assert refuted(
+        phase_times, phase_times_table(paper=pl.when(here).then(1.0).otherwise("paper"))
+    ) == [paper]
 
 
-def test_s4_a_time_that_was_not_seen_decides_no_slope_and_no_ratio():
+def test_phase_times_a_time_that_was_not_seen_decides_no_slope_and_no_ratio():
     never = pl.when(ONE & (pl.col("d") == 500)).then(np.inf).otherwise(pl.col("observed"))
-    found = outcomes(phase_times, s4_table(observed=never))
-    assert {found[claim] for claim in ("S4a", "S4b", "S4c", "S4d")} == {"undecided"}
+    found = outcomes(phase_times, phase_times_table(observed=never))
+    assert {found[claim] for claim in ("a", "b", "c", "d")} == {"undecided"}
 
 
 def test_the_clock_reads_what_a_run_watched_at_every_step_shows():
     law = Patches.scaled(n=4, d=150)
     problem = patch_law.draw_stack(law, 8, law.d**-0.5, generators("clock", seeds=range(2)))
-    clock, seen = patch_runs.run(problem, 0.5, 0.05, 90, patch_runs.phases, {0, 90})
+    events, seen = patch_runs.run(problem, 0.5, 0.05, 90, patch_runs.phases, {0, 90})
     states = list(trajectory(problem, 0.5, 0.05, range(91)))
     for r in range(2):
         strong = [float(law.alpha * s.u[r].max()) >= 1 for s in states]
-        assert float(clock.signal[r]) == (strong.index(True) if any(strong) else np.inf)
+        assert float(events.signal[r]) == (strong.index(True) if any(strong) else np.inf)
     assert [step for step, _ in seen] == [0, 90]
     assert torch.equal(seen[1][1]["signal"], states[-1].signal)
 
 
-def test_the_clock_notes_each_example_at_the_first_recorded_step():
+def test_each_example_is_noted_at_the_first_recorded_step():
     law = Patches.scaled(n=4, d=150)
     problem = patch_law.draw_stack(law, 8, law.d**-0.5, generators("clock", seeds=range(2)))
-    clock, _ = patch_runs.run(problem, 0.5, 0.1, 1200, patch_runs.phases, ())
+    events, _ = patch_runs.run(problem, 0.5, 0.1, 1200, patch_runs.phases, ())
     V = torch.stack([state.V for state in trajectory(problem, 0.5, 0.1, range(1201))])
     exact = (V >= 1).double().argmax(0).double()
     assert bool((V[-1] >= 1).all())
     # The grid is one percent wide.
-    assert bool(((clock.memorised >= exact) & (clock.memorised <= 1.011 * exact + 1)).all())
+    assert bool(((events.memorised >= exact) & (events.memorised <= 1.011 * exact + 1)).all())
 
 
 def test_ratios_and_medians_survive_events_that_were_not_seen():
@@ -237,10 +237,11 @@ def test_smoke_runs_end_to_end(module, tmp_path):
     assert result.failed == []
     assert {verdict.outcome for verdict in result.verdicts} == {"undecided"}
     assert [verdict.id for verdict in result.verdicts] == list(module.ABOUT.claims)
-    assert len(result.chart["concat"]) == {"s1": 4, "s2": 3, "s3": 3, "s4": 2}[name[-2:]]
+    panels = {phases: 4, race: 3, adversarial_weight: 3, phase_times: 2}
+    assert len(result.chart["concat"]) == panels[module]
 
 
-def test_s1_closed_forms_agree_with_d_vectors_and_its_picture_has_both_times():
+def test_phases_closed_forms_agree_with_d_vectors_and_its_picture_has_both_times():
     case = phases.Case(
         part="phases",
         lams=(0.5, 0.0),

@@ -119,7 +119,7 @@ def test_parameters_by_hand(way, n, d, k):
 
 
 @pytest.mark.parametrize("way", WAYS, ids="-".join)
-def test_parameters_are_affine_in_n_with_the_slope_of_the_spec(way):
+def test_parameters_are_affine_in_n_with_the_claimed_slope(way):
     def size(n, d):
         x, y, *_ = grid(n, d)
         return build(x, y, way, depth=6).parameters_counted
@@ -181,7 +181,7 @@ def test_both_assemblies_agree_in_sign_on_support_and_balls(p):
 @pytest.mark.parametrize("d", [4, 6])
 @pytest.mark.parametrize("distances", ["shared", "paper"])
 def test_the_least_depth_works_and_one_less_does_not(d, distances):
-    """The spec's D = 6: k <= 3 is not enough."""
+    """D = 6: k <= 3 is not enough."""
     x, y, *_ = grid(30, d)
     width = 1 + 2 * DELTA
     bound = np.log2(d * width**2 / (4 * SEPARATION * (SEPARATION - 2 * DELTA))) / 2
@@ -287,7 +287,7 @@ BAD = {
     ),
     "an inner with two outputs": (
         lambda: theory.cgro_network(X, Y, nn.Linear(2, 2).double(), 0.05, 0.2)(torch.as_tensor(X)),
-        "one output an example",
+        "one output per example",
     ),
     "no layers": (lambda: ReluProgram([]), "at least one layer"),
 }

@@ -117,7 +117,7 @@ def test_t1_of_the_plain_recursion_is_below_its_bounds_and_near_the_sharp_form()
     assert (theory.memorisation_times(v, norms, eta, 0.0) == np.inf).all()
 
 
-def test_the_race_number_is_the_specs():
+def test_the_race_number_by_hand():
     """cgro-finite, section 5: N = 20, d = 1000; rho = .0011 with log d and .37 without, at seed 0's
     v0, which is near its typical value."""
     d, N = 1000, 20

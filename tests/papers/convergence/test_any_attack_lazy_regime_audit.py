@@ -1,4 +1,4 @@
-"""A1, A3 and A6 of the convergence paper: plain runs agree, and each verdict can be refuted."""
+"""Any attack, the lazy regime and the audit: plain runs agree, and each verdict can be refuted."""
 
 import copy
 from typing import ClassVar
@@ -14,9 +14,9 @@ from advlab.core.randomness import generator
 from advlab.losses import ModelLoss, pseudo_huber
 from advlab.papers.convergence.experiments import any_attack, lazy_regime, regret_audit
 from advlab.papers.convergence.experiments._parts.regret_audit_runs import Case as Audited
-from advlab.papers.convergence.experiments._parts.two_layer_runs import PRICES, Case, train
+from advlab.papers.convergence.experiments._parts.two_layer_runs import PASSES_PER_STEP, Case, train
 
-MODULES = {"a1": any_attack, "a3": lazy_regime, "a6": regret_audit}
+MODULES = {"any_attack": any_attack, "lazy_regime": lazy_regime, "regret_audit": regret_audit}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -32,7 +32,7 @@ class Exact(Case):
     dtype: ClassVar[torch.dtype] = torch.float64
 
 
-@pytest.mark.parametrize("attack", PRICES)
+@pytest.mark.parametrize("attack", PASSES_PER_STEP)
 def test_a_run_is_gradient_descent_on_what_the_attack_returns(attack):
     """By hand, network by network, with autograd; the attack is called as anyone would call it."""
     case = Exact(attack=attack, width=8, steps=4, replicates=2)
@@ -64,7 +64,7 @@ def test_judges_search_the_cap_and_the_oracle_is_the_worst(monkeypatch):
     case = Exact(width=16, steps=60, replicates=3, searched=100)
     model = train(case, "judges").model
     monkeypatch.setattr(any_attack, "NAME", "judges")
-    found = any_attack.judge(case, model)
+    found = any_attack.losses_under(case, model)
     for name in ("identity", "random", "fgm", "pgd"):
         assert (found["oracle"] >= found[name] - 1e-9).all(), name
     assert (found["pgd"] > found["identity"]).all()
@@ -81,10 +81,10 @@ def test_data_are_separated_and_incompatible_ones_refused():
 
 
 def runs(changes=lambda row: {}, seeds=20):
-    """What A1 would measure if all went well: everything falls to 1 %."""
+    """What `any_attack` would measure if all went well: everything falls to 1 %."""
     noise = np.random.default_rng(0)
     rows = []
-    for attack in PRICES:
+    for attack in PASSES_PER_STEP:
         for width in (64, 256, 1024):
             for seed in range(seeds):
                 worst = 0.03 if attack == "identity" else 0.02
@@ -100,10 +100,10 @@ def runs(changes=lambda row: {}, seeds=20):
 
 
 def outcomes(module, table):
-    return {one.id.removeprefix("convergence/"): one.outcome for one in module.verdicts(table)}
+    return {one.id: one.outcome for one in module.verdicts(table)}
 
 
-def test_a1_is_supported_by_runs_that_converge_and_refuted_by_others():
+def test_any_attack_is_supported_by_runs_that_converge_and_refuted_by_others():
     assert set(outcomes(any_attack, runs()).values()) == {"supported"}
 
     def stuck(row):
@@ -132,7 +132,7 @@ def test_a1_is_supported_by_runs_that_converge_and_refuted_by_others():
     assert outcomes(any_attack, runs(seeds=19))["1"] == "undecided"
     assert outcomes(any_attack, runs(lambda row: {"start": 1e-9}))["2"] == "refuted"
     turned = runs(lambda row: {"under oracle": 0.05 - row["under oracle"]})
-    assert outcomes(any_attack, turned)["A1b"] == "refuted"
+    assert outcomes(any_attack, turned)["b"] == "refuted"
 
 
 def displacements(frobenius=4.0, power=-0.5, row_power=-0.4, spread=1.0):
@@ -151,7 +151,7 @@ def displacements(frobenius=4.0, power=-0.5, row_power=-0.4, spread=1.0):
     return pl.DataFrame(rows)
 
 
-def test_a3_is_supported_by_lazy_networks_and_refuted_by_others():
+def test_the_lazy_regime_is_supported_by_lazy_networks_and_refuted_by_others():
     assert set(outcomes(lazy_regime, displacements()).values()) == {"supported"}
     assert outcomes(lazy_regime, displacements(power=-0.2))["8a"] == "refuted"
     assert outcomes(lazy_regime, displacements(power=-0.8))["8a"] == "refuted"
@@ -159,7 +159,7 @@ def test_a3_is_supported_by_lazy_networks_and_refuted_by_others():
     assert outcomes(lazy_regime, displacements(row_power=0.1))["8c"] == "refuted"
 
 
-def test_a3_measures_the_distance_from_the_start():
+def test_the_lazy_regime_measures_the_distance_from_the_start():
     case = lazy_regime.Case(width=8, steps=5, replicates=2)
     table = lazy_regime.compute(case).filter(step=5).sort("seed")
     start = case.networks(lazy_regime.NAME)
@@ -198,16 +198,16 @@ def audits(**changes):
         ("5a", {"bound": 0.04}),
         ("5a", {"violations": 1}),
         ("5b", {"residual": 1e-7}),
-        ("A6c", {"theorem": 0.6}),
+        ("c", {"theorem": 0.6}),
     ],
 )
-def test_a6_is_refuted_where_an_inequality_fails(claim, change):
+def test_the_audit_is_refuted_where_an_inequality_fails(claim, change):
     assert set(outcomes(regret_audit, audits()).values()) == {"supported"}
     assert outcomes(regret_audit, audits(**change))[claim] == "refuted"
 
 
 @pytest.mark.parametrize("depth", [0, 2])
-def test_a6_finds_a_run_that_does_not_descend(depth, monkeypatch):
+def test_the_audit_finds_a_run_that_does_not_descend(depth, monkeypatch):
     """The same computation on updates that are a hundredth too long."""
     case = Audited(width=8, depth=depth, R=1.0 if depth else None, steps=6, replicates=2, rate=0.2,
                    searched=10)  # fmt: skip

@@ -34,7 +34,7 @@ def by_hand(balls: capacity.Balls, labels: np.ndarray, n: int) -> bool:
 
 @pytest.mark.parametrize(("n", "d"), SMALL)
 def test_every_labelling_is_realised(n, d):
-    points = capacity.robust_vc_floor(n, d)
+    points = n // 2 * d
     assert points <= 12
     for labels in product((-1.0, 1.0), repeat=points):
         balls = capacity.shatter(n, d, DELTA, safe(d), labels)

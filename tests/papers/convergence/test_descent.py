@@ -42,7 +42,7 @@ def test_the_bound_is_the_largest_loss_that_the_recursion_can_keep_up(run, steps
     assert bound == pytest.approx(kept, rel=1e-8)
 
 
-def test_the_numbers_of_the_digest():
+def test_the_numbers_by_hand():
     """R = 4.95, m = 16384, alpha = .05, T = 1810: L_* + .26."""
     run = Descent(16384, 0.05, math.sqrt(2), math.sqrt(2))
     assert steps_of_theorem(run) == pytest.approx(1810, rel=1e-3)

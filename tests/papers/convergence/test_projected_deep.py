@@ -1,4 +1,4 @@
-"""Experiment A2 runs end to end, and each of its verdicts can come out refuted."""
+"""Projected deep networks: runs end to end, and each verdict can come out refuted."""
 
 import math
 
@@ -20,7 +20,7 @@ from advlab.papers.convergence.experiments._parts.projected_deep_runs import (
 
 RADII = (1.0, 3.0, 10.0, math.inf)
 LEAST = {1.0: 1.1, 3.0: 0.5, 10.0: 0.02, math.inf: 0.02}
-SHORT = [claim.removeprefix("convergence/") for claim in projected_deep.ABOUT.claims]
+SHORT = list(projected_deep.ABOUT.claims)
 
 
 def training(seed: int, wobble: float) -> list[dict]:
@@ -75,7 +75,7 @@ def to(**what):
 
 
 def outcomes(rows: pl.DataFrame) -> dict[str, str]:
-    found = {v.id.removeprefix("convergence/"): v.outcome for v in projected_deep.verdicts(rows)}
+    found = {v.id: v.outcome for v in projected_deep.verdicts(rows)}
     assert list(found) == SHORT
     return found
 
@@ -134,7 +134,7 @@ def test_losses_up_to_ten_per_cent_higher_are_forgiven():
 
 
 def test_smoke_runs_and_decides_nothing(tmp_path):
-    result = lab.run("convergence/a2", scale="smoke", out=tmp_path, jobs=1)
+    result = lab.run("convergence/projected_deep", scale="smoke", out=tmp_path, jobs=1)
     assert not result.failed
     assert [verdict.id for verdict in result.verdicts] == list(projected_deep.ABOUT.claims)
     assert {verdict.outcome for verdict in result.verdicts} == {"undecided"}

@@ -125,7 +125,7 @@ def test_one_point_with_two_labels_is_infeasible_below_one():
 @pytest.mark.parametrize("size", [0.3, 4.0])
 def test_both_sides_of_the_error_are_searched(size):
     """Functions that fall short of their labels, and functions that overshoot them."""
-    g = theory.Expansion(theory.shape("sin_cos"), X, size * Y)
+    g = theory.Expansion(theory.get_activation("sin_cos"), X, size * Y)
     found = _worst(g, X, Y, DELTA, sample(X, DELTA, 10, np.random.default_rng(0)))
     values = np.array([g(cap) for cap in grid()]) * Y[:, None]
     assert found.errors[0] == pytest.approx((1 - values).max(1), abs=2e-3)
@@ -174,10 +174,10 @@ def test_ridge_is_a_ridge():
 def test_caps_that_meet_are_refused_with_the_pair():
     near = np.array([[1.0, 0.0, 0.0], [np.cos(0.25), np.sin(0.25), 0.0], [0.0, 0.0, 1.0]])
     radius = 2 * np.sin(0.25 / 4)
-    assert theory.compatibility(near, [1, -1, 1], radius).pairs == [(0, 1)]
-    assert theory.compatibility(near, [1, -1, 1], 0.99 * radius).pairs == []
-    assert theory.compatibility(near, [1, 1, 1], 1.0) == ([], np.inf)
-    slack = theory.compatibility(near, [1, -1, 1], 0.1).slack
+    assert theory.overlapping_caps(near, [1, -1, 1], radius).pairs == [(0, 1)]
+    assert theory.overlapping_caps(near, [1, -1, 1], 0.99 * radius).pairs == []
+    assert theory.overlapping_caps(near, [1, 1, 1], 1.0) == ([], np.inf)
+    slack = theory.overlapping_caps(near, [1, -1, 1], 0.1).slack
     assert slack == pytest.approx(0.25 - 4 * np.arcsin(0.05))
     with pytest.raises(AdvlabError, match="points 0 and 1; slack -"):
         theory.robust_interpolant(

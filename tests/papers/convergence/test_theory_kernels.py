@@ -38,7 +38,7 @@ def test_closed_forms_match_the_quadrature(name):
 
 @pytest.mark.parametrize("gamma", [0.3, 1.0])
 def test_another_slope_of_leaky_relu(gamma):
-    own = theory.SHAPES["leaky_relu"](gamma)
+    own = theory.ACTIVATIONS["leaky_relu"](gamma)
     assert theory.kernel(own, COSINES) == pytest.approx(
         theory.kernel_by_quadrature(own, COSINES), abs=1e-12
     )
@@ -48,7 +48,7 @@ def test_another_slope_of_leaky_relu(gamma):
 @pytest.mark.parametrize("c", [-0.8, 0.35])
 def test_closed_forms_match_scipy(name, c):
     """A second quadrature, over the density of (u, v) itself."""
-    slope, det = theory.shape(name).dphi, 1 - c**2
+    slope, det = theory.get_activation(name).dphi, 1 - c**2
 
     def integrand(v, u):
         density = np.exp(-(u**2 - 2 * c * u * v + v**2) / (2 * det)) / (2 * np.pi * np.sqrt(det))
@@ -61,7 +61,7 @@ def test_closed_forms_match_scipy(name, c):
 @pytest.mark.parametrize("name", KINKED)
 def test_kinked_kernels_match_samples(name):
     z = np.random.default_rng(0).normal(size=(2, 400_000))
-    slope = theory.shape(name).dphi
+    slope = theory.get_activation(name).dphi
     for c in (-0.6, 0.1, 0.8, 1.0):
         sampled = c * slope(z[0]) * slope(c * z[0] + np.sqrt(1 - c**2) * z[1])
         error = 4 * sampled.std() / np.sqrt(z.shape[1])
@@ -76,7 +76,7 @@ def test_hermite_series_match(name):
     tolerance = {"relu": 2e-2, "leaky_relu": 2e-2, "quadratic_relu": 3e-4}.get(name, 1e-12)
     assert series == pytest.approx(theory.kernel(name, COSINES), abs=tolerance)
     # h_0 = E sigma' and, at c = 1, Parseval: sum h_k^2 <= E sigma'^2.
-    curve = theory.shape(name).dphi
+    curve = theory.get_activation(name).dphi
     mean = quad(
         lambda z: curve(np.array(z)) * np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi), -12, 12, points=[0]
     )
@@ -125,10 +125,10 @@ def test_gram_matrices_are_semi_definite(name, d, n, seed):
     assert values[0] >= -1e-10 * values[-1]
 
 
-@pytest.mark.parametrize("name", sorted(set(theory.SHAPES) & set(models.SHAPES)))
+@pytest.mark.parametrize("name", sorted(set(theory.ACTIVATIONS) & set(models.SHAPES)))
 def test_shapes_are_those_of_the_networks(name):
     z = torch.linspace(-4, 4, 401, dtype=torch.float64)
-    own, other = theory.shape(name), models.SHAPES[name]()
+    own, other = theory.get_activation(name), models.SHAPES[name]()
     assert own.dphi(z.numpy()) == pytest.approx(other.dphi(z).numpy(), abs=1e-14)
     assert own.phi(z.numpy()) == pytest.approx(other.phi(z).numpy(), abs=1e-14)
     assert own.lipschitz == pytest.approx(other.lipschitz)
@@ -136,9 +136,9 @@ def test_shapes_are_those_of_the_networks(name):
         assert own.bound == pytest.approx(other.bound)
 
 
-@pytest.mark.parametrize("name", theory.SHAPES)
+@pytest.mark.parametrize("name", theory.ACTIVATIONS)
 def test_constants_are_those_of_the_curves(name):
-    own, z = theory.shape(name), np.linspace(-9, 9, 90_001)
+    own, z = theory.get_activation(name), np.linspace(-9, 9, 90_001)
     step = z[1] - z[0]
     slopes = np.diff(own.phi(z)) / step
     assert np.abs(own.dphi((z[1:] + z[:-1]) / 2) - slopes).max() < 1e-3
@@ -153,7 +153,7 @@ def test_constants_are_those_of_the_curves(name):
 def test_off_the_sphere_the_lengths_come_back(name):
     rng = np.random.default_rng(3)
     x, w = rng.normal(size=(4, 3)) * 1.7, rng.normal(size=(400_000, 3))
-    s = theory.shape(name).dphi(w @ x.T)
+    s = theory.get_activation(name).dphi(w @ x.T)
     for i, j in ((0, 1), (2, 2), (1, 3)):
         product = x[i] @ x[j] * s[:, i] * s[:, j]
         error = 4 * product.std() / np.sqrt(len(w)) + 1e-12
@@ -164,7 +164,7 @@ def test_other_initialisation_of_quadratic_relu():
     """Weights uniform on the sphere of radius sqrt(d) have the same kernel."""
     w = np.sqrt(3) * sphere(400_000, 3, 5)
     x = sphere(2, 3, 6)
-    s = theory.shape("quadratic_relu").dphi(w @ x.T)
+    s = theory.get_activation("quadratic_relu").dphi(w @ x.T)
     product = x[0] @ x[1] * s[:, 0] * s[:, 1]
     error = 4 * product.std() / np.sqrt(len(w))
     assert theory.gram("quadratic_relu", x)[0, 1] == pytest.approx(product.mean(), abs=error)

@@ -16,7 +16,7 @@ POINTS /= np.linalg.norm(POINTS, axis=1)[:, None]
 
 
 def expansion(name: str) -> theory.Expansion:
-    return theory.Expansion(theory.shape(name), CENTRES, COEFFICIENTS)
+    return theory.Expansion(theory.get_activation(name), CENTRES, COEFFICIENTS)
 
 
 def first(M: int, seed: int = 0) -> np.ndarray:
@@ -76,10 +76,10 @@ def test_linear_part_and_bounds(name):
     assert net.farthest <= lower / np.sqrt(m) + 1e-15
     assert net.distance <= lower
     residual = np.abs(net(POINTS) - net.linear_part(POINTS)).max()
-    C2 = net.shape.lipschitz
+    C2 = net.activation.lipschitz
     assert residual <= net.residual_bound <= theory.residual_bound(lower, m, C2)
     total = np.abs(net(POINTS) - g(POINTS)).max()
-    assert total <= theory.total_bound(g.shape, upper, m, 3)
+    assert total <= theory.total_bound(g.activation, upper, m, 3)
 
 
 def test_the_distance_tends_to_the_rkhs_norm_and_the_residual_to_zero():

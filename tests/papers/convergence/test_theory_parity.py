@@ -21,7 +21,7 @@ EXPECTED = {
 }
 
 
-@pytest.mark.parametrize("name", theory.SHAPES)
+@pytest.mark.parametrize("name", theory.ACTIVATIONS)
 def test_parity_of_each_activation(name):
     found = theory.parity(name)
     assert (found.even, found.odd) == EXPECTED[name]

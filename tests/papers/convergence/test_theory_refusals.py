@@ -7,8 +7,8 @@ from advlab.core.errors import AdvlabError
 from advlab.papers.convergence import theory
 
 X, Y = np.eye(3), np.array([1.0, -1.0, 1.0])
-G = theory.Expansion(theory.shape("sin_cos"), X, Y)
-SQUARE = theory.Expansion(theory.shape("quadratic_relu"), X, Y)
+G = theory.Expansion(theory.get_activation("sin_cos"), X, Y)
+SQUARE = theory.Expansion(theory.get_activation("quadratic_relu"), X, Y)
 
 
 def fit(**changes):
@@ -22,9 +22,9 @@ BAD = {
     "cosine NaN": lambda: theory.kernel("relu", np.nan),
     "words": lambda: theory.kernel("relu", "a"),
     "no closed slope": lambda: theory.kernel_slope("sigmoid", 0.5),
-    "gamma of zero": lambda: theory.SHAPES["leaky_relu"](0.0),
-    "gamma above one": lambda: theory.SHAPES["leaky_relu"](1.5),
-    "H of zero": lambda: theory.SHAPES["smoothed_leaky_relu"](0.1, 0.0),
+    "gamma of zero": lambda: theory.ACTIVATIONS["leaky_relu"](0.0),
+    "gamma above one": lambda: theory.ACTIVATIONS["leaky_relu"](1.5),
+    "H of zero": lambda: theory.ACTIVATIONS["smoothed_leaky_relu"](0.1, 0.0),
     "off the sphere": lambda: theory.gram("sin_cos", 2 * X),
     "other columns": lambda: theory.gram("relu", X, np.eye(2)),
     "a vector": lambda: theory.gram("relu", X[0]),
@@ -51,7 +51,7 @@ BAD = {
     "square gram": lambda: theory.least_norm(np.ones((2, 3)), [1.0, 1.0], 0.1),
     "weights of another size": lambda: theory.random_features(G, np.eye(2)),
     "unbounded slope": lambda: theory.rf_norm_upper(SQUARE),
-    "jump": lambda: theory.total_bound(theory.shape("relu"), 1.0, 4, 3),
+    "jump": lambda: theory.total_bound(theory.get_activation("relu"), 1.0, 4, 3),
     "form": lambda: theory.feature_error_bound(1.0, 10, 3, 1.0, form="sharp"),
     "delta of zero": lambda: theory.feature_error_bound(1.0, 10, 3, 1.0, delta=0.0),
     "no features": lambda: theory.feature_error_bound(1.0, 0, 3, 1.0),

@@ -1,4 +1,4 @@
-"""Signal and noise in patches, the data of the CGRO paper (section 4.1)."""
+"""Signal and noise in patches, the data of the CGRO paper (section 3.1)."""
 
 from math import log, sqrt
 from typing import Annotated, NamedTuple
@@ -39,10 +39,14 @@ class Patches(DataModel):
     def scaled(cls, n: int, d: int, P: int = 4, polylog: float | None = None) -> "Patches":
         """The paper's scaling: alpha = d^.249, sigma = d^-.509, 1 - gamma = 1/(sqrt(d) polylog).
 
-        The polylog is log d by default. With 1 the theorem is not seen at sizes that can be run.
+        Args:
+            n: the number of examples.
+            d: the dimension of a patch.
+            P: the number of patches.
+            polylog: log d by default. With 1 the theorem is not seen at sizes that can be run.
         """
         if d < 2:
-            raise AdvlabError("at least two coordinates a patch", d)
+            raise AdvlabError("at least two coordinates per patch", d)
         left = 1 / (sqrt(d) * (log(d) if polylog is None else polylog))
         return cls(n=n, d=d, P=P, alpha=d**0.249, sigma=d**-0.509, gamma=1 - left)
 
@@ -56,7 +60,12 @@ class Patches(DataModel):
         return torch.eye(1, self.d, dtype=torch.float64)[0]
 
     def sample(self, rng: torch.Generator, n: int | None = None) -> PatchPoints:
-        """n examples (the model's own n by default), float64."""
+        """Examples in float64.
+
+        Args:
+            rng: where they are drawn from.
+            n: how many, the model's own n by default.
+        """
         n = self.n if n is None else n
         if n < 1:
             raise AdvlabError("a sample needs n >= 1", n)

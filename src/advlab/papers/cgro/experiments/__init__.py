@@ -1,1 +1,1 @@
-"""One file per figure, table or question of the CGRO paper."""
+"""One file per claim of the CGRO paper that an experiment decides."""

@@ -1,4 +1,4 @@
-"""S7: what robust classifiers must cost (Theorem 5.3), and the tensor-power lemmas (A.1 to A.3).
+"""What robust classifiers must cost (Theorem 5.3), and the tensor-power lemmas (A.1 to A.3).
 
 - Points of a grid of spacing 2 delta in the slice x_D = 1/2, lifted a little to either side by an
   arbitrary phi: n = (1 + floor(1/(2 delta)))^(D-1) of them. Networks that fit all phi but for a
@@ -6,11 +6,11 @@
   binary entropy, and exact by big integers. M_D: the least number of parameters whose envelope
   network can have that VC dimension, by a bound with all its constants (the paper has orders).
   D runs from 4 to 40: for a few dimensions M_D is 2, the least there is.
-- Recursions of the proof of Theorem 4.1, ten thousand random ones a lemma, run until they arrive:
+- Recursions of the proof of Theorem 4.1, ten thousand random ones per lemma, run until they arrive:
   no time may be exceeded. Sharp forms are derived here and used for T_0 and T_1.
 
-These are bounds on what must be. How large trained networks are, S6 and A5 of the convergence
-paper say; nothing is trained here.
+These are bounds on what must be. How large networks are, `cgro/explicit_classifier` says of a
+construction and `convergence/robust_capacity` of training; nothing is trained here.
 """
 
 from typing import Literal
@@ -22,23 +22,23 @@ from pydantic import PositiveInt
 
 from .... import lab
 from ....core.randomness import generator
-from ....report import Verdict, above, below
+from ....report import Claims, Verdict
 from .. import theory
 from ._parts.lower_bound_figure import MU_DRAWN, RADIUS_DRAWN
 from ._parts.lower_bound_figure import figure as figure
 
 ABOUT = lab.About(
     paper="cgro",
-    item="Theorem 5.3 and Lemmas A.1 to A.3, experiment S7",
+    item="Theorem 5.3 and Lemmas A.1 to A.3",
     title="The exponential lower bound, and times of tensor-power recursions",
     seconds={"smoke": 2, "laptop": 5, "paper": 20},
     claims={
-        "cgro/13a": "No recursion exceeds the time or bound of its lemma (A.1, A.2, A.3)",
-        "cgro/13b": "and none exceeds the sharp form",
-        "cgro/17a": "The paper's C(mu) is at most that with the binary entropy",
-        "cgro/17b": "which is at most the exact one + 1/n",
-        "cgro/17c": "M_D grows with D",
-        "cgro/17d": "linearly on a log scale",
+        "13a": "No recursion exceeds the time or bound of its lemma (A.1, A.2, A.3)",
+        "13b": "and none exceeds the sharp form",
+        "17a": "The paper's C(mu) is at most that with the binary entropy",
+        "17b": "which is at most the exact one + 1/n",
+        "17c": "M_D grows with D",
+        "17d": "linearly on a log scale",
     },
 )
 NAME = "cgro/s7"
@@ -208,7 +208,7 @@ def _sizes(case: Case) -> list[Row]:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    shares = _by_mu(table)
+    claims, shares = Claims(ABOUT.claims), _by_mu(table)
     exact = {name: one for name, one in shares.items() if name.startswith("exact")}
     slack = {
         name: float((one + 1 / int(name.rpartition(" ")[2]) - shares["entropy"]).min())
@@ -216,21 +216,16 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     }
     lines = _lines(table)
     return [
-        below(*_said("13a"), _violations(table, "paper"), 1, what="number of violations"),
-        below(*_said("13b"), _violations(table, "sharp"), 1, what="number of violations"),
-        above(*_said("17a"), (shares["entropy"] - shares["paper"]).min(), -1e-12,
-              what="least entropy share less the paper's"),
-        above(*_said("17b"), slack, -1e-12, what="least exact share + 1/n less the entropy's"),
-        above(*_said("17c"), {name: slope for name, (slope, _) in lines.items()}, 0,
-              what="slope of log10 M_D in D"),
-        above(*_said("17d"), {name: straight for name, (_, straight) in lines.items()}, STRAIGHT,
-              what="R^2 of a line through log10 M_D against D"),
+        claims.below("13a", _violations(table, "paper"), 1, what="number of violations"),
+        claims.below("13b", _violations(table, "sharp"), 1, what="number of violations"),
+        claims.above("17a", (shares["entropy"] - shares["paper"]).min(), -1e-12,
+            what="least entropy share less the paper's"),
+        claims.above("17b", slack, -1e-12, what="least exact share + 1/n less the entropy's"),
+        claims.above("17c", {name: slope for name, (slope, _) in lines.items()}, 0,
+            what="slope of log10 M_D in D"),
+        claims.above("17d", {name: straight for name, (_, straight) in lines.items()}, STRAIGHT,
+            what="R^2 of a line through log10 M_D against D"),
     ]  # fmt: skip
-
-
-def _said(part: str) -> tuple[str, str]:
-    """A claim's id and its words."""
-    return f"cgro/{part}", ABOUT.claims[f"cgro/{part}"]
 
 
 def _violations(table: pl.DataFrame, form: str) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""S8: what the sharpness of the loss in its inputs says of robustness (Theorem E.1, Prop. E.2).
+"""What the sharpness of the loss in its inputs says of robustness (Theorem E.1, Proposition E.2).
 
 Two Gaussian clusters in D dimensions, y mu + N(0, I) with ||mu|| = 2; a linear and a two-layer tanh
 network, adversarially trained on N = 50 points at radius 0.5 (linf: 0.5/sqrt(D)) and looked at on
@@ -10,7 +10,7 @@ fresh inputs at several steps and radii.
 - The three-term form of Theorem E.1 for a fixed delta, with its standard errors: the robust loss of
   fresh less that of training data is at most (I) + (II) + delta G.
 
-Left and middle: the sandwich on fresh inputs at the end of training. The network is not convex in
+Left and middle: both bounds on fresh inputs at the end of training. The network is not convex in
 x, so that its lower end is no bound; it is drawn all the same, and not judged. Right: how the gap
 and its bound grow with training. Nearly all of the bound is delta G and (II).
 """
@@ -29,7 +29,7 @@ from ....core.randomness import Rng, generators, normal, uniform
 from ....losses import ModelLoss, logistic
 from ....measure.sharpness import Sharpness, input_sharpness
 from ....models import Linear, Stack
-from ....report import Verdict, above
+from ....report import Claims, Verdict
 from ....report.charts import AnyChart, curves, panels
 from ....threats import Ball
 from ....training import fit
@@ -37,13 +37,13 @@ from ..theory import flatness
 
 ABOUT = lab.About(
     paper="cgro",
-    item="Theorem E.1 and Proposition E.2, experiment S8",
+    item="Theorem E.1 and Proposition E.2",
     title="Sharp inputs bound the robust generalisation gap, term by term",
     seconds={"smoke": 8, "laptop": 150, "paper": 1500},
     claims={
-        "cgro/21a": "Where the loss is convex in the input, delta E||grad|| is below the rise",
-        "cgro/21b": "The rise of the loss in a ball is below delta G",
-        "cgro/21c": "The three-term bound on the robust generalisation gap holds",
+        "21a": "Where the loss is convex in the input, delta E||grad|| is below the rise",
+        "21b": "The rise of the loss in a ball is below delta G",
+        "21c": "The three-term bound on the robust generalisation gap holds",
     },
 )
 NAME = "cgro/s8"
@@ -101,20 +101,20 @@ def compute(case: Case) -> pl.DataFrame:
         fit(model, x, y, steps=step - before, lr=case.lr, loss="logistic", ball=ball, attack=walk,
             rng=rngs)  # fmt: skip
         before = step
-        rows += [row for share in SHARES for row in _looked_at(case, model, step, share)]
+        rows += [row for share in SHARES for row in _measure(case, model, step, share)]
     return pl.DataFrame(rows, schema=ROWS, orient="row").with_columns(steps=case.at[-1])
 
 
-def _looked_at(case: Case, model: Stack, step: int, share: float) -> list[tuple]:
-    """The model on its training inputs and on fresh ones, one row a seed."""
+def _measure(case: Case, model: Stack, step: int, share: float) -> list[tuple]:
+    """The model on its training inputs and on fresh ones, one row per seed."""
     ball = Ball(norm=case.norm, radius=share * case.radius)
     train, fresh = (
-        _Looked(case, model, ball, name, n, step)
+        _Measured(case, model, ball, name, n, step)
         for name, n in (("train", case.N), ("fresh", case.fresh))
     )
     rows = []
     for r, seed in enumerate(case.seeds):
-        pressed = flatness.sandwich(fresh.slope[r], fresh.rise[r], fresh.steepest[r], ball.radius)
+        bounds = flatness.rise_bounds(fresh.slope[r], fresh.rise[r], fresh.steepest[r], ball.radius)
         terms = flatness.three_terms(
             worst=fresh.loss[r] + fresh.rise[r],
             worst_train=train.loss[r] + train.rise[r],
@@ -124,13 +124,13 @@ def _looked_at(case: Case, model: Stack, step: int, share: float) -> list[tuple]
             steepest=fresh.steepest[r],
             radius=ball.radius,
         )
-        means = [float(part.mean()) for part in (pressed.lower, pressed.rise, pressed.upper)]
+        means = [float(part.mean()) for part in (bounds.lower, bounds.rise, bounds.upper)]
         rows.append((seed, step, ball.radius, *means, terms.gap, terms.smoothing, terms.sampling,
                      terms.sharpness, terms.bound, terms.deviations))  # fmt: skip
     return rows
 
 
-class _Looked:
+class _Measured:
     """Losses, slopes and rises of a sample, as arrays (R, n); losses at random points of the balls
     as (R, n, draws)."""
 
@@ -235,7 +235,7 @@ def _long(table: pl.DataFrame, x: str, names: dict[str, str]) -> pl.DataFrame:
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     """Exact inequalities: one violation refutes, and rounding is forgiven."""
-    claims = ABOUT.claims
+    claims = Claims(ABOUT.claims)
     looks = f"of {table.height} looks at {table.n_unique(['model', 'norm', 'D', 'seed'])} models"
     models = {
         f"{model} models": rows
@@ -245,12 +245,11 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     beyond = {name: _least(rows, pl.col("upper") - pl.col("rise")) for name, rows in models.items()}
     slacks = {name: _least(rows, pl.col("deviations")) for name, rows in models.items()}
     return [
-        above("cgro/21a", claims["cgro/21a"], below, -1e-12,
-              what=f"smallest rise less delta E||grad|| {looks}, the linear ones,"),
-        above("cgro/21b", claims["cgro/21b"], beyond, -1e-12,
-              what=f"smallest delta G less rise {looks}"),
-        above("cgro/21c", claims["cgro/21c"], slacks, -3,
-              what=f"smallest slack of the bound, in standard errors, {looks}"),
+        claims.above("21a", below, -1e-12,
+            what=f"smallest rise less delta E||grad|| {looks}, the linear ones,"),
+        claims.above("21b", beyond, -1e-12, what=f"smallest delta G less rise {looks}"),
+        claims.above("21c", slacks, -3,
+            what=f"smallest slack of the bound, in standard errors, {looks}"),
     ]  # fmt: skip
 
 

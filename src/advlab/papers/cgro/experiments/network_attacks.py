@@ -1,9 +1,9 @@
-"""S9: training on patch data against attacks that look at the network itself (exploratory).
+"""Training on patch data against attacks that look at the network itself (exploratory).
 
-The paper's GTA knows w* and the signal patch, and other attacks are left open. Here the surrogate
-of GTA is the network in training, g = f_W, or the attack is PGD in a small ball (2 % and 5 % of
-delta); beside them the paper's attack and clean training. d = 300, N = 20, lambda = 1/2, eta =
-0.035.
+The paper's GTA knows w* and the signal patch; other attacks are its future work (section 7). Here
+the surrogate of GTA is the network in training, g = f_W, or the attack is PGD in a small ball (2 %
+and 5 % of delta); beside them the paper's attack and clean training. d = 300, N = 20,
+lambda = 1/2, eta = 0.035.
 
 f_W is cubic, so GTA of f_W takes about a third of the signal away, not nearly all of it, and
 follows the network as it learns. The expectation, before any run: the signal stays enough to answer
@@ -11,7 +11,7 @@ it, nothing is memorised, and train and test agree. "Own attack" is the one a ne
 against; the last picture is one strong PGD for all.
 
 Exact in few dimensions: gradients of f_W lie in the span of its filters, so data, weights and moves
-stay in span{w*, noise patches, W_0}, K + m + 1 numbers a patch; fresh noise is normal there.
+stay in span{w*, noise patches, W_0}, K + m + 1 numbers per patch; fresh noise is normal there.
 """
 
 from typing import Literal
@@ -26,7 +26,7 @@ from ....attacks import GTA, PGD, Attack, Identity, SignalPatch
 from ....core.randomness import generators, normal
 from ....losses import ModelLoss, margin
 from ....models import Stack
-from ....report import Verdict, above, below, sample
+from ....report import Claims, Verdict, sample
 from ....report.charts import AnyChart, curves, panels, points
 from ....threats import Ball
 from ....training import Mixed, fit
@@ -38,15 +38,15 @@ from ._parts.patch_runs import FILTERS, SHARE
 
 ABOUT = lab.About(
     paper="cgro",
-    item="Section 4, future work, experiment S9",
+    item="Section 7, other attacks in training",
     title="With attacks on the network itself nothing is memorised",
     seconds={"smoke": 5, "laptop": 330, "paper": 1500},
     claims={
-        "cgro/S9a": "GTA of f_W does not make the network memorise",
-        "cgro/S9b": "and is withstood on test data",
-        "cgro/S9c": "PGD at 5 % of delta does not make it memorise",
-        "cgro/S9d": "and is withstood on test data",
-        "cgro/S9e": "Both stand larger radii on test data than the paper's GTA training",
+        "a": "GTA of f_W does not make the network memorise",
+        "b": "and is withstood on test data",
+        "c": "PGD at 5 % of delta does not make it memorise",
+        "d": "and is withstood on test data",
+        "e": "Both stand larger radii on test data than the paper's GTA training",
     },
 )
 NAME = "cgro/s9"
@@ -92,7 +92,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
 
 
 def compute(case: Case) -> pl.DataFrame:
-    """One row a seed and step."""
+    """One row per seed and step."""
     law = case.law
     train, model = _reduced(case)
     fresh = _fresh(case, model.get_parameter("weight").shape[2])
@@ -210,7 +210,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    claims, last = ABOUT.claims, table.filter(pl.col("step") == pl.col("steps"))
+    claims, last = Claims(ABOUT.claims), table.filter(pl.col("step") == pl.col("steps"))
     own, pgd, oracle = (last.filter(arm=arm) for arm in ("own", "pgd5", "oracle"))
     radii = {
         ARMS[arm]: sample(
@@ -223,10 +223,10 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     }
     memorised, error = "mean of V_i at the end", "test error under the own attack at the end"
     return [
-        below("cgro/S9a", claims["cgro/S9a"], sample(own, "mean V"), 1, what=memorised),
-        below("cgro/S9b", claims["cgro/S9b"], sample(own, "own test"), 0.05, what=error),
-        below("cgro/S9c", claims["cgro/S9c"], sample(pgd, "mean V"), 1, what=memorised),
-        below("cgro/S9d", claims["cgro/S9d"], sample(pgd, "own test"), 0.05, what=error),
-        above("cgro/S9e", claims["cgro/S9e"], radii, 1,
-              what="median critical radius of test inputs over that after the paper's training"),
+        claims.below("a", sample(own, "mean V"), 1, what=memorised),
+        claims.below("b", sample(own, "own test"), 0.05, what=error),
+        claims.below("c", sample(pgd, "mean V"), 1, what=memorised),
+        claims.below("d", sample(pgd, "own test"), 0.05, what=error),
+        claims.above("e", radii, 1,
+            what="median critical radius of test inputs over that after the paper's training"),
     ]  # fmt: skip

@@ -1,11 +1,17 @@
-"""S1: the three phases of Theorem 4.1, in setting A (d = 1000, N = 20, lambda = 1/2, eta = 0.02).
+"""The three phases of Theorem 4.1: learn part of the signal, stall, memorise the noise.
+
+The theorem: after enough steps of gradient descent on the objective (O), U = Theta(alpha^-3) and
+V_i = Omega(1) for every training example, so that clean test error and robust training error
+vanish while robust test error is at least 1/2 - o(1). Setting A: d = 1000, N = 20, lambda = 1/2,
+eta = 0.02, T = 400 N (0.2/eta) = 80 000 steps. The decay of the loss (Lemma C.9) is about
+t much larger than T_1: it is followed with eta = 0.1 for 40 000 steps.
 
 Top: what the signal patch adds to y f (alpha^3 U) and what the noise of each training example adds
 (V_i, from the smallest to the largest, means over seeds). Bottom: the four errors. Signal jumps by
 T_0, then all but stalls; noise is memorised from T_1 on, example by example. In the end clean
-inputs are right, GTA examples of training inputs too, and those of test inputs at a coin's toss:
-V is symmetric for fresh inputs, so 1/2 is the ceiling of this error. Dashed: T_0 and T_1 as
-predicted from the start alone, medians over seeds and examples. Without adversarial training
+inputs are right, GTA examples of training inputs too, and those of test inputs are right half of
+the time: V is symmetric for fresh inputs, so 1/2 is the ceiling of this error. Dashed: T_0 and T_1
+as predicted from the start alone, medians over seeds and examples. Without adversarial training
 (lambda = 0) nothing is memorised.
 
 "Plateau" is to be read on this log axis: after T_0 alpha^3 U still rises like log t, until V_i is
@@ -13,11 +19,6 @@ of order 1. GTA training error reaches 0 well before that, as it only asks for V
 
 Errors are shown from draws in law (m x m numbers). The variance of V and the GTA test error are
 also measured on fresh inputs in all d dimensions, with the lifted weights.
-
-T is 400 N (0.2/eta) = 80 000 steps. Claim 10 is about what comes after the last example is
-memorised, t much larger than T_1: it is followed with eta = 0.1 for 40 000 steps. In a first run,
-on other random numbers, claims 5 to 7 were read at 40 000 steps (two of twenty runs still had an
-example with V_i < 1), and claim 10 at 80 000 with eta = 0.02 (its tail was level, 0.1 +- 2.5 %).
 """
 
 from functools import partial
@@ -31,7 +32,7 @@ from torch import Tensor
 
 from .... import lab
 from ....core.randomness import generator, generators
-from ....report import Verdict, below, every, sample, within
+from ....report import Claims, Verdict, sample
 from ....report.samples import ends
 from .. import theory
 from ..data import Patches, PatchPoints
@@ -56,23 +57,23 @@ from ._parts.phases_figure import figure as figure
 
 ABOUT = lab.About(
     paper="cgro",
-    item="Theorem 4.1, experiment S1",
+    item="Theorem 4.1 and Lemmas 4.2 to 4.4",
     title="Learn part of the truth, stall, memorise the rest",
     seconds={"smoke": 3, "laptop": 35, "paper": 600},
     claims={
-        "cgro/4a": "Phase I ends before Lemma A.1's time",
-        "cgro/4b": "and within a factor 2 of the sharp formula",
-        "cgro/5a": "alpha^3 U changes by less than 20 % from T_1/2 on",
-        "cgro/5b": "with alpha max u of order 1",
-        "cgro/6a": "Every training example is memorised: min V_i >= 1",
-        "cgro/6b": "at the time that its start predicts",
-        "cgro/7a": "Clean test accuracy is at least 99 %",
-        "cgro/7b": "No GTA example of a training input is wrong",
-        "cgro/7c": "GTA test error is a coin's toss",
-        "cgro/10a": "eta (t - T_1 + 1) L(t) is bounded after memorisation",
-        "cgro/10b": "and does not grow in its tail",
-        "cgro/11a": "The variance of memorised noise is its formula's",
-        "cgro/11b": "GTA test error is (1 - P(|V| <= s))/2",
+        "4a": "Phase I ends before Lemma A.1's time",
+        "4b": "and within a factor 2 of the sharp formula",
+        "5a": "alpha^3 U changes by less than 20 % from T_1/2 on",
+        "5b": "with alpha max u of order 1",
+        "6a": "Every training example is memorised: min V_i >= 1",
+        "6b": "at the time that its start predicts",
+        "7a": "Clean test accuracy is at least 99 %",
+        "7b": "No GTA example of a training input is wrong",
+        "7c": "GTA test error is a coin's toss",
+        "10a": "eta (t - T_1 + 1) L(t) is bounded after memorisation",
+        "10b": "and does not grow in its tail",
+        "11a": "The variance of memorised noise is its formula's",
+        "11b": "GTA test error is (1 - P(|V| <= s))/2",
     },
 )
 NAME = "cgro/s1 decisive"
@@ -132,19 +133,19 @@ def compute(case: Case) -> pl.DataFrame:
     lam = torch.tensor(case.lams).double().repeat_interleave(len(seeds) // copies)
     tester, kept = Tester(case.tested, NAME, case.part, seeds=seeds), []
     look = partial(_look, tester=tester, kept=kept, end=case.steps)
-    clock, seen = run(problem, lam, case.eta, case.steps, look, set(log_steps(case.steps, 1.08)))
+    events, seen = run(problem, lam, case.eta, case.steps, look, set(log_steps(case.steps, 1.08)))
     state = kept[-1]
     predicted = memory_times(problem, lam, state.eta)
     whole = {
         "seed": seeds,
         "lam": lam.numpy(),
-        "T0": clock.signal.numpy(),
+        "T0": events.signal.numpy(),
         "T0 sharp": signal_times(problem, lam, state.eta),
         "T0 paper": signal_times(problem, lam, state.eta, "paper"),
-        "T1": middle(clock.memorised),
+        "T1": middle(events.memorised),
         "T1 sharp": middle(predicted),
-        "T1 last": clock.memorised.amax(1).numpy(),
-        "T1 ratio": middle(ratios(clock.memorised, predicted)),
+        "T1 last": events.memorised.amax(1).numpy(),
+        "T1 ratio": middle(ratios(events.memorised, predicted)),
         "rho": race_numbers([law] * len(seeds), problem)[0],
         **_in_d_dimensions(case, state, state.lift(law, points, start), tester),
     }
@@ -193,33 +194,32 @@ def _noise(case: Case, seed: int, weights: Tensor) -> Tensor:
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     rows = table.filter(pl.col("lam") > 0, part="phases").sort("seed", "step")
     end = ends(rows)
-    claims = ABOUT.claims
+    claims = Claims(ABOUT.claims)
 
-    def flags(id: str, flag: pl.Expr, what: str) -> Verdict:
-        return every(id, claims[id], sample(end.with_columns(flag=flag), "flag"), what=what)
+    def flags(label: str, flag: pl.Expr, what: str) -> Verdict:
+        return claims.every(label, sample(end.with_columns(flag=flag), "flag"), what=what)
 
-    def count(id: str, wrong: pl.Expr, what: str) -> Verdict:
+    def count(label: str, wrong: pl.Expr, what: str) -> Verdict:
         failed = float(end.select(wrong.sum()).item())
-        return below(id, claims[id], failed, 1, what=f"the number of seeds {what}")
+        return claims.below(label, failed, 1, what=f"the number of seeds {what}")
 
     T0, sharp = pl.col("T0"), pl.col("T0 sharp")
     return [
-        flags("cgro/4a", pl.col("T0 paper") >= T0, "T_0 <= 3/(B u0) + 8 ceil(log2(1/(alpha u0)))"),
-        flags("cgro/4b", (2 * sharp >= T0) & (sharp / 2 <= T0), "T_0/sharp T_0 in [1/2, 2]"),
-        below("cgro/5a", claims["cgro/5a"], sample(_plateau(rows), "change"), 0.2,
-              what="share by which alpha^3 U grows from T_1/2 (predicted median) to T"),
-        within("cgro/5b", claims["cgro/5b"], sample(end, "alpha u"), 0.5, 4,
-               what="alpha max_r u_r at T"),
-        flags("cgro/6a", pl.col("smallest V") >= 1, "min_i V_i >= 1 at T"),
-        within("cgro/6b", claims["cgro/6b"], sample(end, "T1 ratio"), 0.6, 1.2,
-               what="median over examples of T_1,i observed/predicted"),
-        count("cgro/7a", pl.col("clean test") > 0.01, "with clean test error above 1 %"),
-        count("cgro/7b", pl.col("GTA train") > 0, "with a GTA training error"),
-        count("cgro/7c", (pl.col("GTA test") - 0.5).abs() > 0.08,
-              "with GTA test error outside [.42, .58]"),
-        *_decay(table.filter(part="decay").sort("seed", "step")),
-        _off("cgro/11a", end, "variance off", "|MC variance of V - formula|"),
-        _off("cgro/11b", end, "GTA off", "|GTA test error on d-vectors - (1 - P(|V| <= s))/2|"),
+        flags("4a", pl.col("T0 paper") >= T0, "T_0 <= 3/(B u0) + 8 ceil(log2(1/(alpha u0)))"),
+        flags("4b", (2 * sharp >= T0) & (sharp / 2 <= T0), "T_0/sharp T_0 in [1/2, 2]"),
+        claims.below("5a", sample(_plateau(rows), "change"), 0.2,
+            what="share by which alpha^3 U grows from T_1/2 (predicted median) to T"),
+        claims.within("5b", sample(end, "alpha u"), 0.5, 4, what="alpha max_r u_r at T"),
+        flags("6a", pl.col("smallest V") >= 1, "min_i V_i >= 1 at T"),
+        claims.within("6b", sample(end, "T1 ratio"), 0.6, 1.2,
+            what="median over examples of T_1,i observed/predicted"),
+        count("7a", pl.col("clean test") > 0.01, "with clean test error above 1 %"),
+        count("7b", pl.col("GTA train") > 0, "with a GTA training error"),
+        count("7c", (pl.col("GTA test") - 0.5).abs() > 0.08,
+            "with GTA test error outside [.42, .58]"),
+        *_decay(claims, table.filter(part="decay").sort("seed", "step")),
+        _off(claims, "11a", end, "variance off", "|MC variance of V - formula|"),
+        _off(claims, "11b", end, "GTA off", "|GTA test error on d-vectors - (1 - P(|V| <= s))/2|"),
     ]  # fmt: skip
 
 
@@ -231,8 +231,8 @@ def _plateau(rows: pl.DataFrame) -> pl.DataFrame:
     return both.select("seed", change=(pl.col("signal") / pl.col("first") - 1).abs())
 
 
-def _decay(rows: pl.DataFrame) -> list[Verdict]:
-    """Claim 10, with T_1 the step from which every V_i has been 1 or more."""
+def _decay(claims: Claims, rows: pl.DataFrame) -> list[Verdict]:
+    """Lemma C.9, with T_1 the step from which every V_i has been 1 or more."""
     after = rows.filter(pl.col("step") >= pl.col("T1 last")).with_columns(
         scaled=pl.col("eta") * (pl.col("step") - pl.col("T1 last") + 1) * pl.col("loss")
     )
@@ -240,17 +240,17 @@ def _decay(rows: pl.DataFrame) -> list[Verdict]:
     largest = after.group_by("seed").agg(pl.col("scaled").max())
     scaled = pl.col("scaled").sort_by("step")
     tail = after.filter(late).group_by("seed").agg(growth=scaled.last() / scaled.first() - 1)
-    claims, seeds = ABOUT.claims, rows.select("seed").unique()
+    seeds = rows.select("seed").unique()
     largest, tail = (seeds.join(part, on="seed", how="left") for part in (largest, tail))
     return [
-        below("cgro/10a", claims["cgro/10a"], sample(largest, "scaled"), 5,
-              what="largest eta (t - T_1 + 1) L(t) from T_1, when the last V_i reaches 1, on"),
-        below("cgro/10b", claims["cgro/10b"], sample(tail, "growth"), 0,
-              what="its relative growth over the second half of the steps after T_1"),
+        claims.below("10a", sample(largest, "scaled"), 5,
+            what="largest eta (t - T_1 + 1) L(t) from T_1, when the last V_i reaches 1, on"),
+        claims.below("10b", sample(tail, "growth"), 0,
+            what="its relative growth over the second half of the steps after T_1"),
     ]  # fmt: skip
 
 
-def _off(id: str, end: pl.DataFrame, column: str, what: str) -> Verdict:
+def _off(claims: Claims, label: str, end: pl.DataFrame, column: str, what: str) -> Verdict:
     worst = float(end.select(pl.col(column).abs().max()).item())
     what = f"largest {what}, in standard errors, over seeds"
-    return below(id, ABOUT.claims[id], worst, 5, what=what)
+    return claims.below(label, worst, 5, what=what)

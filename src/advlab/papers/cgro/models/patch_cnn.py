@@ -1,4 +1,4 @@
-"""The one-layer convolutional network of the CGRO paper (section 4.1)."""
+"""The one-layer convolutional network (M) of the CGRO paper (section 3.2)."""
 
 import torch
 from jaxtyping import Float
@@ -8,7 +8,12 @@ from ....core.errors import AdvlabError
 
 
 class PatchCNN(nn.Module):
-    """f(X) = sum_r sum_j <w_r, X[j]>^q over filters r and patches j, q odd; all w_r train."""
+    """f(X) = sum_r sum_j <w_r, X[j]>^q over filters r and patches j, q odd; all w_r train.
+
+    Args:
+        weight: the filters w_r as rows, (m, d).
+        q: the power of the activation, 3 in the paper.
+    """
 
     def __init__(self, weight: Float[Tensor, "m d"], q: int = 3):
         super().__init__()
@@ -27,7 +32,16 @@ class PatchCNN(nn.Module):
         q: int = 3,
         dtype: torch.dtype = torch.float64,
     ) -> "PatchCNN":
-        """w_r ~ N(0, sigma0^2 I)."""
+        """w_r ~ N(0, sigma0^2 I), as in Parameterization 3.1.
+
+        Args:
+            d: the dimension of a patch.
+            filters: m.
+            sigma0: the spread of the weights.
+            rng: where they are drawn from.
+            q: the power of the activation.
+            dtype: of the weights.
+        """
         if d < 1 or filters < 1 or not sigma0 > 0:
             raise AdvlabError(
                 "d and filters of at least 1 and a positive sigma0",

@@ -15,10 +15,12 @@ from ....core.errors import AdvlabError
 class ReluProgram(nn.Module):
     """Affine maps with a ReLU between each two, and one output.
 
-    A layer is (weight, bias), the weight a dense array or a sparse one; a sparse weight has the
-    connections that it stores, and no others. Each connection and each bias is one trainable
-    parameter. If a network `inner` is given, its output is appended to the input of the first
-    layer.
+    Args:
+        layers: (weight, bias) of each map, the weight a dense array or a sparse one; a sparse
+            weight has the connections that it stores, and no others. Each connection and each bias
+            is one trainable parameter.
+        inner: a network whose output is appended to the input of the first layer.
+        dtype: of the parameters.
     """
 
     def __init__(
@@ -51,7 +53,7 @@ class ReluProgram(nn.Module):
     def _with_inner(self, x: Tensor) -> Tensor:
         score = self.inner(x)  # type: ignore[misc]
         if score.numel() != len(x):
-            raise AdvlabError("an inner network with one output an example", tuple(score.shape))
+            raise AdvlabError("an inner network with one output per example", tuple(score.shape))
         return torch.cat([x, score.reshape(-1, 1).to(x.dtype)], dim=1)
 
 

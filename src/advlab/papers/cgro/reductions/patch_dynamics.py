@@ -5,8 +5,8 @@ With p_i = (1 - lam) psi(y_i f(X_i)) + lam psi(y_i f(X_i adv)), psi(z) = 1/(1 + 
     u_r += (3 eta/N) u_r^2 sum_i [(1 - lam) alpha^3 pc_i + lam (alpha (1 - gamma))^3 pa_i],
     v   += (3 eta/N) G Q,    Q_kr = p_i(k) v_kr^2,    beta += (3 eta/N) Q,
 
-and the weights are w_r(0) + (u_r - u_r(0)) w* + sum_k beta_kr y_k x_k (CGRO spec, 2.1). GTA moves
-the signal patch only, by a fixed amount, so its examples are never made.
+and the weights are w_r(0) + (u_r - u_r(0)) w* + sum_k beta_kr y_k x_k (proof of Theorem C.2). GTA
+moves the signal patch only, by a fixed amount, so its examples are never made.
 """
 
 from collections.abc import Collection, Iterator
@@ -24,7 +24,7 @@ from ..data import Patches, PatchPoints
 from .patch_law import PatchProblem, noise_patches
 
 Each = float | Float[Tensor, " R"]
-"""One number for all replicates, or one a replicate."""
+"""One number for all replicates, or one per replicate."""
 
 
 @dataclass(frozen=True)
@@ -94,8 +94,13 @@ class PatchState:
     def lift(
         self, data: Patches, points: PatchPoints, start: Float[Tensor, "*stack m d"]
     ) -> Float[Tensor, "R m d"]:
-        """The weights in d dimensions, given the examples and the weights at the start, as a stack
-        or those of one replicate."""
+        """The weights in d dimensions.
+
+        Args:
+            data: the law of the examples.
+            points: the examples, as a stack or those of one replicate.
+            start: the weights at the start, likewise.
+        """
         along = (self.u - self.problem.u)[..., None] * data.direction()
         return start + along + self.beta.mT @ noise_patches(data, points)
 
@@ -109,7 +114,17 @@ def trajectory(
 ) -> Iterator[PatchState]:
     """Gradient descent on (O) with GTA examples; the states at the steps in `at`, in order.
 
-    Every replicate may have its own lam and eta. Nothing is trained beyond the last step asked for.
+    Nothing is trained beyond the last step asked for.
+
+    Args:
+        problem: R problems and the start of their networks.
+        lam: the weight lambda of adversarial examples, one for all or one per replicate.
+        eta: the learning rate, likewise.
+        at: steps, 0 or more.
+
+    Example:
+        problem = patch_law.draw(Patches.scaled(n=20, d=1000), 10, 1000**-0.5, rng)
+        [state.V.min() for state in trajectory(problem, 0.5, 0.02, [0, 1000, 40_000])]
     """
     moving = _Moving(problem, _each("lam", lam, problem, 1.0), _each("eta", eta, problem))
     if not at or min(at) < 0:
@@ -120,7 +135,12 @@ def trajectory(
 
 
 def log_steps(last: int, ratio: float = 1.02) -> list[int]:
-    """0, 1, 2, ... and then steps that grow by the ratio, up to `last`."""
+    """0, 1, 2, ... and then steps that grow by the ratio, up to `last`.
+
+    Args:
+        last: the last step.
+        ratio: of a step to the one before, above 1.
+    """
     steps, place = [0], 1.0
     while round(place) < last:
         steps.append(round(place))

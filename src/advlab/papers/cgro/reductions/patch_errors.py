@@ -2,7 +2,7 @@
 
 A fresh noise patch is seen by the filters as z ~ N(0, sigma^2 A), A their Gram matrix beside w*, so
 test errors need m x m numbers. Attacks on f move within span{w_r}: with S S' = A + u u' the network
-is, in coordinates of that span, the patch network with the rows of S as filters, and m numbers a
+is, in coordinates of that span, the patch network with the rows of S as filters, and m numbers per
 patch are all an attack has to search. Any attack of the lab works there as it is.
 """
 
@@ -40,7 +40,12 @@ class FreshNoise:
         return (self.projections(state) ** 3).sum((2, 3))
 
     def errors(self, state: PatchState, attacked: bool) -> Float[Tensor, " R"]:
-        """The share of fresh inputs, or of their GTA examples, with y f <= 0."""
+        """The share of fresh inputs with y f <= 0.
+
+        Args:
+            state: the networks.
+            attacked: whether inputs are GTA examples.
+        """
         signal = state.residue if attacked else state.signal
         return (signal[:, None] + self.noise(state) <= 0).double().mean(1)
 

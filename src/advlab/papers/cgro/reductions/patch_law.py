@@ -1,4 +1,4 @@
-"""Patch problems in the coordinates that training moves in (CGRO paper; spec section 2).
+"""Patch problems in the coordinates that training moves in (CGRO paper, appendix C).
 
 Gradient descent on f(X) = sum <w_r, X[j]>^3 never leaves W_0 + span{w*, x_k}, where x_k are the
 K = N (P - 1) noise patches. It needs only u_r = <w_r, w*>, the products c_kr = <w_r, x_k> and the
@@ -54,7 +54,13 @@ class PatchProblem:
 def of_points(
     data: Patches, points: PatchPoints, weight: Float[Tensor, "*stack m d"]
 ) -> PatchProblem:
-    """The coordinates of given examples and weights; without a stack axis, a stack of one."""
+    """The coordinates of given examples and weights; without a stack axis, a stack of one.
+
+    Args:
+        data: the law of the examples.
+        points: the examples.
+        weight: the filters at the start, (m, d) per network.
+    """
     x, y, _ = points
     if x.ndim == 3:
         return of_points(data, PatchPoints(*(one[None] for one in points)), weight[None])
@@ -85,6 +91,12 @@ def draw(data: Patches, filters: int, sigma0: float, rng: torch.Generator) -> Pa
 
     With Bartlett's L, L L' has the law of the Gram matrix; the weights are independent normals in
     the basis in which the patches are L, and beyond it only their own Gram matrix matters.
+
+    Args:
+        data: the law of the examples.
+        filters: m.
+        sigma0: the spread of the weights.
+        rng: where all of it is drawn from.
     """
     k = data.n * (data.P - 1)
     y = (uniform(torch.empty(data.n, dtype=torch.float64), rng) < 0.5).double() * 2 - 1
@@ -110,13 +122,19 @@ def draw_stack(
     sigma0: float | Sequence[float],
     generators: Sequence[torch.Generator],
 ) -> PatchProblem:
-    """R problems from their laws, which may differ in all but N and P; replicate r depends on its
-    own law and generator only."""
+    """R problems from their laws; replicate r depends on its own law and generator only.
+
+    Args:
+        data: one law for all, or R that may differ in all but N and P.
+        filters: m.
+        sigma0: the spread of the weights, one for all or R.
+        generators: R.
+    """
     each = [data] * len(generators) if isinstance(data, Patches) else list(data)
     starts = [sigma0] * len(each) if isinstance(sigma0, float | int) else list(sigma0)
     if not len(each) == len(starts) == len(generators) > 0:
         raise AdvlabError(
-            "one law and one sigma0 a generator, at least one",
+            "one law and one sigma0 per generator, at least one",
             f"{len(each)}, {len(starts)} and {len(generators)}",
         )
     if len({(one.n, one.P) for one in each}) > 1:
@@ -130,7 +148,7 @@ def draw_stack(
 
 
 def check_memory(replicates: int, data: Patches) -> None:
-    """Refuse what cannot be held: three matrices of N (P - 1) rows a replicate, float64."""
+    """Refuse what cannot be held: three matrices of N (P - 1) rows per replicate, float64."""
     needed = 3 * 8 * replicates * (data.n * (data.P - 1)) ** 2
     held = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > held:

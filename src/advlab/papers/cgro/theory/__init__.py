@@ -1,4 +1,9 @@
-"""Clean generalization with robust overfitting: what the CGRO paper proves, made computable."""
+"""What the CGRO paper proves, made computable: Theorems 4.1, 5.2, 5.3 and E.1 and their lemmas.
+
+Theorem 4.1: `times` (T_0, T_1, when it applies), `fresh_noise` (its test errors), `growth` (its
+lemmas along a run), `recursion` (one step), `tensor_power` (Lemmas A.1 to A.3). Theorem 5.2:
+`explicit_network`, `feasibility`, `products`. Theorem 5.3: `lower_bound`. Theorem E.1: `flatness`.
+"""
 
 from .explicit_network import CGROPlan as CGROPlan
 from .explicit_network import cgro_network as cgro_network

@@ -1,4 +1,4 @@
-"""The explicit CGRO classifier f_S as a ReLU network (Theorem 5.2, spec 2.6).
+"""The explicit CGRO classifier f_S as a ReLU network (equation (C) and Theorem 5.2).
 
 A clean classifier z, clipped to [-1, 1], and soft indicators I_i of the balls around the training
 points, which are 1 within delta of x_i and 0 from separation - delta on:
@@ -72,10 +72,13 @@ def cgro_network(
     product_depth: int = 4,
     box: tuple[Scalar, Scalar] = (0.0, 1.0),
 ) -> Any:
-    """f_S as an `advlab.models.ReluProgram`, a torch module: (batch, D) to (batch,).
+    """f_S as a `ReluProgram`, a torch module: (batch, D) to (batch,). Arguments as for `cgro_plan`.
 
-    `parameters_counted` of the result is the number of weights and biases of its layers. Arguments
-    as for `cgro_plan`.
+    `parameters_counted` of the result is the number of weights and biases of its layers.
+
+    Example:
+        clean = relu_calculus.affine(np.eye(4)[-1:], -0.5)
+        f = cgro_network(points, labels, clean, delta=0.1, separation=0.25)
     """
     from ..models import ReluProgram
 
@@ -101,11 +104,20 @@ def cgro_plan(
 ) -> CGROPlan:
     """The layers of f_S.
 
-    `clean` is a network of the calculus, or a torch module. `separation` is the least distance of
-    the two classes in the population, not in the sample: the sample's may be larger, and wrong for
-    new points. `box` holds the support; inputs may leave it by delta. In l2, `depth` is that of the
-    square networks (by default the least whose error fills at most half of its room), which serve
-    all points ("shared") or one each ("paper"); linf has none.
+    Args:
+        points: training inputs (N, D).
+        labels: +1 or -1 for each.
+        clean: the clean classifier z, a network of the calculus or a torch module.
+        delta: the radius of the balls.
+        separation: the least distance of the two classes in the population, not in the sample: the
+            sample's may be larger, and wrong for new points.
+        depth: k of the square networks in l2, by default the least whose error fills at most half
+            of its room; linf has none.
+        norm: "l2" or "linf".
+        assembly: "paper", with products, or "free" of them.
+        distances: squares that serve all points ("shared") or one set each ("paper"), in l2.
+        product_depth: k of the squares in the products.
+        box: the range of the coordinates of the support; inputs may leave it by delta.
     """
     rows, radius = points_of(points), length("delta", delta)
     y = signs(labels, len(rows))

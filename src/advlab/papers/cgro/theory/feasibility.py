@@ -1,4 +1,4 @@
-"""How deep square networks must be to tell the balls of f_S apart (spec 2.6).
+"""How deep square networks must be to tell the balls of f_S apart (proof of Theorem 5.2).
 
 A soft indicator of the squared distance is 1 up to lo = delta^2 + e1 and 0 from
 hi = (sep - delta)^2 on, e1 the error of the distance. lo < hi is e1 < sep (sep - 2 delta).
@@ -32,7 +32,11 @@ class Feasible:
 def least_depth(d: int, delta: Scalar, separation: Scalar, width: Scalar) -> int:
     """The least k with e1 < sep (sep - 2 delta), that is k > log2(d w^2/(4 sep (sep - 2 delta)))/2.
 
-    `width` is the range of the numbers that are squared: 1 + 2 delta for the unit box.
+    Args:
+        d: the dimension.
+        delta: the radius of the balls.
+        separation: the least distance of the two classes, above 2 delta.
+        width: the range of the numbers that are squared: 1 + 2 delta for the unit box.
     """
     w = length("width", width)
     ratio = whole("d", d, 1) * w**2 / (4 * _room(length("delta", delta), separation))
@@ -47,7 +51,16 @@ def feasible(
     style: str,
     box: tuple[float, float],
 ) -> Feasible:
-    """Square networks for points and inputs within delta of a box, refused if too shallow."""
+    """Square networks for points and inputs within delta of a box, refused if too shallow.
+
+    Args:
+        d: the dimension.
+        delta: the radius of the balls.
+        separation: the least distance of the two classes, above 2 delta.
+        depth: k of the square networks, by default the least whose error fills half of its room.
+        style: "shared" squares for all points, or "paper": one set for each.
+        box: the range of the coordinates of the support.
+    """
     low, width = box[0] - delta, box[1] - box[0] + 2 * delta
     room = _room(delta, separation)
     k = least_square_depth(d * width**2, room) if depth is None else whole("depth", depth, 1)

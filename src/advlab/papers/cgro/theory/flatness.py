@@ -28,7 +28,7 @@ DUAL = {"l1": np.inf, "l2": 2, "linf": 1}
 
 
 @dataclass(frozen=True)
-class Sandwich:
+class RiseBounds:
     """delta * slope, what the worst input in the ball adds to the loss, and delta * steepest."""
 
     lower: Values
@@ -42,13 +42,21 @@ class Sandwich:
         return float(middle - self.lower.mean()), float(self.upper.mean() - middle)
 
 
-def sandwich(
+def rise_bounds(
     slope: Values, rise: Values, steepest: Values, radius: float, *, curvature: float = 0.0
-) -> Sandwich:
-    """Proposition E.2 for measured inputs; `curvature` bounds from above minus the least second
-    derivative of the loss along unit moves in the ball, zero where it is convex."""
+) -> RiseBounds:
+    """Proposition E.2 for measured inputs.
+
+    Args:
+        slope: ||grad L||_q at each input.
+        rise: what the worst input in the ball adds to the loss.
+        steepest: the largest ||grad L||_q in each ball.
+        radius: delta.
+        curvature: bounds from above minus the least second derivative of the loss along unit moves
+            in the ball; zero where it is convex.
+    """
     lower = radius * slope - radius**2 / 2 * curvature
-    return Sandwich(lower, rise, radius * steepest)
+    return RiseBounds(lower, rise, radius * steepest)
 
 
 def linear_logistic(
@@ -57,11 +65,18 @@ def linear_logistic(
     y: Values,
     norm: Literal["l1", "l2", "linf"],
     radius: float,
-) -> Sandwich:
-    """The sandwich of log(1 + exp(-y theta'x)) in closed form.
+) -> RiseBounds:
+    """`rise_bounds` of log(1 + exp(-y theta'x)) in closed form.
 
     The margin m = y theta'x falls to m - radius ||theta||_q at worst; loss and slope
     ||theta||_q / (1 + e^m) are both largest there.
+
+    Args:
+        theta: the weights.
+        x: inputs (n, d).
+        y: labels +1 or -1.
+        norm: of the ball.
+        radius: delta.
     """
     if radius < 0:
         raise AdvlabError("a radius of at least zero", radius)
@@ -69,7 +84,7 @@ def linear_logistic(
     margin = y * (x @ theta)
     worst = margin - radius * length
     rise = np.logaddexp(0, -worst) - np.logaddexp(0, -margin)
-    return Sandwich(radius * length * expit(-margin), rise, radius * length * expit(-worst))
+    return RiseBounds(radius * length * expit(-margin), rise, radius * length * expit(-worst))
 
 
 @dataclass(frozen=True)
@@ -114,9 +129,17 @@ def three_terms(
 ) -> ThreeTerms:
     """The three-term bound from the losses of n fresh and N training inputs.
 
-    `worst` and `steepest` are maxima over the balls, `noisy` are losses at random points of them.
     Expectations are means over the same fresh inputs, so that their errors cancel where they can;
     the training sample is part of the statement and has no error but for its random points.
+
+    Args:
+        clean: losses of the fresh inputs.
+        worst: largest losses in their balls.
+        steepest: largest gradients in their balls.
+        noisy: losses at k random points of each ball.
+        worst_train: largest losses in the balls of the training inputs.
+        noisy_train: losses at K random points of each of those.
+        radius: delta.
     """
     smooth, trained = noisy.mean(1), noisy_train.mean(1)
     first, second = (clean - smooth).mean(), smooth.mean() - trained.mean()

@@ -1,4 +1,4 @@
-"""What memorised noise does to fresh inputs (spec 2.5): V = sum_{j,r} <b_r, X[j]>^3, symmetric."""
+"""The test errors of Theorem 4.1: memorised noise V = sum_{j,r} <b_r, X[j]>^3 on fresh inputs."""
 
 from math import e
 
@@ -20,7 +20,10 @@ from ....core.errors import AdvlabError
 def noise_variance(weight_gram: ArrayLike, sigma: ArrayLike, P: Scalar) -> Numbers:
     """Var V = (P - 1) sigma^6 sum_{r,q} (9 A_rr A_qq A_rq + 6 A_rq^3), A_rq = <b_r, b_q>; exact.
 
-    b_r are the weights beside w*. Axes before the last two are a batch.
+    Args:
+        weight_gram: A, of the weights b_r beside w*; axes before the last two are a batch.
+        sigma: the spread of the noise.
+        P: the number of patches.
     """
     A = _gram(weight_gram)
     own = np.diagonal(A, axis1=-2, axis2=-1)
@@ -29,18 +32,24 @@ def noise_variance(weight_gram: ArrayLike, sigma: ArrayLike, P: Scalar) -> Numbe
 
 
 def subgaussian_parameter(weight_gram: ArrayLike, sigma: ArrayLike, P: Scalar) -> Numbers:
-    """sigma^3 sqrt((P - 1) sum_r ||b_r||^6): the paper's (Theorem C.12). V is no sub-Gaussian, and
-    its standard deviation is larger."""
+    """sigma^3 sqrt((P - 1) sum_r ||b_r||^6): the paper's (Theorem C.12).
+
+    V is no sub-Gaussian, and its standard deviation is larger. Arguments as for `noise_variance`.
+    """
     own = np.diagonal(_gram(weight_gram), axis1=-2, axis2=-1)
     total = (positive("P", P) - 1) * (own**3).sum(-1)
     return (positive("sigma", sigma) ** 3 * np.sqrt(total))[()]
 
 
 def error_from_noise(noise: ArrayLike, signal: ArrayLike) -> Numbers:
-    """P(V <= -signal) = (1 - P(|V| <= signal))/2 for signal >= 0, from draws of V (last axis).
+    """P(V <= -signal) = (1 - P(|V| <= signal))/2 for signal >= 0, from draws of V.
 
-    V is symmetric, so |V| tells all, and the error is at most 1/2: with signal = alpha^3 U it is
-    the clean test error, with (alpha (1 - gamma))^3 U the one on GTA examples.
+    V is symmetric, so |V| tells all, and the error is at most 1/2.
+
+    Args:
+        noise: draws of V along the last axis.
+        signal: alpha^3 U for the clean test error, (alpha (1 - gamma))^3 U for that on GTA
+            examples.
     """
     V, s = finite("noise", noise), nonnegative("signal", signal)
     together(noise=V[..., 0], signal=s)
@@ -48,7 +57,12 @@ def error_from_noise(noise: ArrayLike, signal: ArrayLike) -> Numbers:
 
 
 def chebyshev_error(variance: ArrayLike, signal: ArrayLike) -> Numbers:
-    """The test error is at most Var V/(2 signal^2), and 1/2, for signal > 0."""
+    """The test error is at most Var V/(2 signal^2), and 1/2, for signal > 0.
+
+    Args:
+        variance: Var V.
+        signal: as for `error_from_noise`.
+    """
     spread, s = nonnegative("variance", variance), positive("signal", signal)
     together(variance=spread, signal=s)
     return np.minimum(spread / (2 * s**2), 0.5)[()]
@@ -59,6 +73,9 @@ def chaos_tail(t: ArrayLike) -> Numbers:
 
     V is a polynomial of degree 3 in normals: its q-norm is at most (q - 1)^(3/2) sd, and Markov's
     inequality at q = t^(2/3)/e >= 2 gives this.
+
+    Args:
+        t: in standard deviations.
     """
     place = nonnegative("t", t)
     return np.where(place >= (2 * e) ** 1.5, np.exp(-1.5 / e * np.cbrt(place) ** 2), 1.0)[()]

@@ -1,4 +1,4 @@
-"""Theorem 5.3: a robust classifier can need exp(Omega(D)) parameters, as a calculator (spec 2.7).
+"""Theorem 5.3: a robust classifier can need exp(Omega(D)) parameters, as a calculator.
 
 The points (x, 1/2 + eps0 phi(x)), x in a 2 delta-packing of n points of the slice x_D = 1/2, have
 labels phi(x) that are arbitrary. If networks of M parameters fit a 1 - mu fraction of them robustly
@@ -33,12 +33,22 @@ def packing_side(delta: Scalar) -> int:
 
 
 def packing_size(d: int, delta: Scalar) -> int:
-    """n = (1 + floor(1/(2 delta)))^(d-1), a whole number of any size."""
+    """n = (1 + floor(1/(2 delta)))^(d-1), a whole number of any size.
+
+    Args:
+        d: D, the dimension of the inputs.
+        delta: the radius of the balls.
+    """
     return packing_side(delta) ** (whole("d", d, 2) - 1)
 
 
 def packing(d: int, delta: Scalar) -> Array:
-    """The n grid points in [0, 1]^(d-1), as rows."""
+    """The n grid points in [0, 1]^(d-1), as rows.
+
+    Args:
+        d: D, the dimension of the inputs.
+        delta: the radius of the balls; at most a million points are listed.
+    """
     side, n = packing_side(delta), packing_size(d, delta)
     if n > MOST_POINTS:
         raise AdvlabError(f"a packing of at most {MOST_POINTS} points", n, "use a larger delta")
@@ -46,17 +56,27 @@ def packing(d: int, delta: Scalar) -> Array:
 
 
 def lifted(points: Any, phi: Any, eps0: Scalar) -> Array:
-    """The points (x, 1/2 + eps0 phi(x)): in l2, opposite labels are more than 2 delta apart."""
+    """The points (x, 1/2 + eps0 phi(x)): in l2, opposite labels are more than 2 delta apart.
+
+    Args:
+        points: rows x of the packing.
+        phi: the labels, +1 or -1.
+        eps0: the height, below delta.
+    """
     rows, height = points_of(points), length("eps0", eps0)
     return np.column_stack([rows, 0.5 + height * signs(phi, len(rows))])
 
 
 def capacity_share(mu: Scalar, version: str = "entropy", n: int | None = None) -> float:
-    """C(mu): the VC dimension is at least C(mu) n.
+    """C(mu): networks that fit a share 1 - mu for every phi have VC dimension at least C(mu) n.
 
-    paper: (e/mu)^mu (e/C)^C = 2, for mu below 0.3276; entropy: H(C) + H(mu) = 1 in bits, for mu
-    below 1/2; exact: the least l/n that the inequality of binomials leaves, for this n. In this
-    order they grow: each uses a sharper bound on sums of binomials.
+    Args:
+        mu: the share of points that may be lost.
+        version: "paper": (e/mu)^mu (e/C)^C = 2, for mu below 0.3276; "entropy": H(C) + H(mu) = 1 in
+            bits, for mu below 1/2; "exact": the least l/n that the inequality of binomials leaves.
+            In
+            this order they grow: each uses a sharper bound on sums of binomials.
+        n: the number of points, for the exact version.
     """
     part = scalar("mu", mu)
     if chosen("version", version, VERSIONS) == "exact":
@@ -72,7 +92,12 @@ def capacity_share(mu: Scalar, version: str = "entropy", n: int | None = None) -
 
 
 def least_vc(n: int, mu: Scalar) -> int:
-    """The least l with sum_{i<=mu n} C(n,i) sum_{j<=l} C(n,j) >= 2^n, in whole numbers."""
+    """The least l with sum_{i<=mu n} C(n,i) sum_{j<=l} C(n,j) >= 2^n, in whole numbers.
+
+    Args:
+        n: the number of points, at most 20 000.
+        mu: the share of points that may be lost.
+    """
     size, part = whole("n", n, 1), scalar("mu", mu)
     if size > LARGEST_EXACT:
         raise AdvlabError(f"n of at most {LARGEST_EXACT}", size, "use the entropy version")
@@ -84,10 +109,16 @@ def least_vc(n: int, mu: Scalar) -> int:
 
 
 def envelope_vc(parameters: int, d: int) -> float:
-    """An upper bound on the VC dimension of all ReLU networks with M parameters (cited).
+    """An upper bound on the VC dimension of all ReLU networks with M parameters; of order M^4 log
+    M.
 
-    `capacity.vc_upper_bound` of the envelope with its sums done: M layers, all but the last M wide.
-    Of order M^4 log M.
+    Lemma A.7 with its constants (Bartlett, Harvey, Liaw and Mehrabian 2019, cited): a dense network
+    of L layers with k_i units has VC <= L + (sum_i W_<=i) log2(4e R log2(2e R)), R = sum_i i k_i
+    and W_<=i the weights and biases of layers 1 to i; here for M layers, all but the last M wide.
+
+    Args:
+        parameters: M, at least 2.
+        d: the dimension of the inputs.
     """
     M, inputs = whole("parameters", parameters, 2), whole("d", d, 1)
     up_to = M * (inputs + 1) * M + (M * (M - 1) // 2 - 1) * (M + 1) * M + M + 1
@@ -96,7 +127,14 @@ def envelope_vc(parameters: int, d: int) -> float:
 
 
 def least_parameters(d: int, delta: Scalar, mu: Scalar, version: str = "entropy") -> int:
-    """M_D: no smaller M has an envelope whose VC bound reaches C(mu) n, so none fits every phi."""
+    """M_D: no smaller M has an envelope whose VC bound reaches C(mu) n, so none fits every phi.
+
+    Args:
+        d: D, the dimension of the inputs.
+        delta: the radius of the balls.
+        mu: the share of points that may be lost.
+        version: of C(mu), as in `capacity_share`.
+    """
     target = required_vc(d, delta, mu, version)
     high = 2
     while envelope_vc(high, d) < target:
@@ -109,7 +147,13 @@ def least_parameters(d: int, delta: Scalar, mu: Scalar, version: str = "entropy"
 
 
 def parameters_order(n: Scalar, share: Scalar, constant: Scalar = 1.0) -> float:
-    """(C n/(c log n))^(1/4): the paper's M_D, with the constant c of VC <= c M^4 log M."""
+    """(C n/(c log n))^(1/4): the paper's M_D.
+
+    Args:
+        n: the number of points, above 1.
+        share: C(mu).
+        constant: c of VC <= c M^4 log M.
+    """
     points = scalar("n", n)
     if points <= 1:
         raise AdvlabError("n above 1", points)
@@ -118,7 +162,14 @@ def parameters_order(n: Scalar, share: Scalar, constant: Scalar = 1.0) -> float:
 
 
 def required_vc(d: int, delta: Scalar, mu: Scalar, version: str = "entropy") -> float:
-    """C(mu) n for the grid packing."""
+    """C(mu) n for the grid packing.
+
+    Args:
+        d: D, the dimension of the inputs.
+        delta: the radius of the balls.
+        mu: the share of points that may be lost.
+        version: of C(mu), as in `capacity_share`.
+    """
     n = packing_size(d, delta)
     return capacity_share(mu, version, n if version == "exact" else None) * n
 

@@ -16,14 +16,23 @@ from ....theory.relu_calculus.squares import square_error, square_network
 
 
 def product_error(depth: int, bound: Scalar = 1.0) -> float:
-    """4 B^2 2^{-2k-2}: how far mul is from the product at most."""
+    """4 B^2 2^{-2k-2}: how far mul is from the product at most.
+
+    Args:
+        depth: k of the square networks.
+        bound: B; factors lie in [-B, B].
+    """
     return 4 * length("bound", bound) ** 2 * square_error(depth)
 
 
 def product_network(depth: int, bound: Scalar = 1.0, *, signed: bool = True) -> Network:
     """mul on [-B, B]^2 with 60k + 3 parameters; its values on [0, B]^2 are in [0, B^2].
 
-    On [0, B]^2 alone no absolute values are needed (signed=False): 60k - 19 parameters.
+    Args:
+        depth: k of the square networks.
+        bound: B; factors lie in [-B, B].
+        signed: whether factors may be negative. On [0, B]^2 alone no absolute values are needed:
+            60k - 19 parameters.
     """
     top, k = length("bound", bound), whole("depth", depth, 1)
     mix = np.array([[1.0, 1.0], [1.0, 0.0], [0.0, 1.0]]) / (2 * top)

@@ -1,5 +1,6 @@
-"""One step of gradient descent on the patch model in closed coordinates (spec 2.1), and the
-decoupled model in which each noise patch only feels itself.
+"""One step of gradient descent on (O) in closed coordinates (proof of Theorem C.2).
+
+And the decoupled model, in which each noise patch only feels itself.
 
 u_r = <w_r, w*>, v_ijr = y_i <w_r, X_i[j]> over the noise patches j. All functions take one network.
 """
@@ -13,6 +14,8 @@ from ....core.errors import AdvlabError
 
 
 class PatchStep(NamedTuple):
+    """u (m,) and v (N, P - 1, m) after a step."""
+
     u: Array
     v: Array
 
@@ -32,9 +35,15 @@ def exact_step(
     lam: Scalar,
     eta: Scalar,
 ) -> PatchStep:
-    """u and v (N, P - 1, m) after one step on (O); `gram` holds <y_k x_k, y_l x_l>, K = N (P - 1).
+    """u and v after one step on (O). The paper's display drops the labels y_i in the noise term.
 
-    The paper's display drops the labels y_i in the noise term (Lemma C.2).
+    Args:
+        u: u_r, (m,).
+        v: v_ijr, (N, P - 1, m).
+        gram: <y_k x_k, y_l x_l> of the K = N (P - 1) noise patches, (K, K).
+        alpha, gamma: as in `data.Patches`.
+        lam: the weight lambda of adversarial examples.
+        eta: the learning rate.
     """
     signal, noise = _checked(u, v)
     products = finite("gram", gram)
@@ -56,7 +65,14 @@ def decoupled_step(
     lam: Scalar,
     eta: Scalar,
 ) -> PatchStep:
-    """The same with a diagonal Gram matrix: `squared_norms` (N, P - 1) of the noise patches."""
+    """The same with a diagonal Gram matrix.
+
+    Args:
+        u: u_r, (m,).
+        v: v_ijr, (N, P - 1, m).
+        squared_norms: ||X_i[j]||^2 of the noise patches, (N, P - 1).
+        alpha, gamma, lam, eta: as for `exact_step`.
+    """
     signal, noise = _checked(u, v)
     norms = finite("squared_norms", squared_norms)
     if norms.shape != noise.shape[:2]:

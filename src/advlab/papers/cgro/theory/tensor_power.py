@@ -6,9 +6,8 @@ Sharp forms follow from 1/z - 1/z+ = (z+ - z)/(z z+): a step with z+ - z >= m z^
 
 import numpy as np
 
-from ....core.checks import ArrayLike, Numbers, chosen, finite, positive
+from ....core.checks import ArrayLike, Numbers, chosen, finite, nonnegative, positive
 from ....core.errors import AdvlabError
-from ...benign.theory.inputs import nonnegative
 
 FORMS = ("paper", "sharp")
 
@@ -22,7 +21,16 @@ def growth_time(
 ) -> Numbers:
     """Lemma A.1: z + m z^2 <= z+ <= z + M z^2 is at the target v from this time on.
 
-    paper: 3/(m z0) + (8M/m) ceil(log2(v/z0)); sharp: 1 + 1/(m z0) - 1/(m v) + log(v/z0), without M.
+    Args:
+        start: z0, positive.
+        target: v, at least z0.
+        least: m, the lower rate.
+        most: M, the upper rate; only the paper's form needs it.
+        form: "paper", 3/(m z0) + (8M/m) ceil(log2(v/z0)), or "sharp",
+            1 + 1/(m z0) - 1/(m v) + log(v/z0).
+
+    Example:
+        growth_time(0.01, 1.0, 0.1)  # 995.6 steps; the paper's form with M = m says 3056
     """
     z, v, m = _ladder(start, target), positive("target", target), positive("least", least)
     if chosen("form", form, FORMS) == "sharp":
@@ -36,7 +44,13 @@ def growth_time(
 
 
 def earliest_time(start: ArrayLike, target: ArrayLike, most: ArrayLike) -> Numbers:
-    """(1/z0 - 1/v)/M: a sequence with z+ <= z + M z^2 is below v before this time."""
+    """(1/z0 - 1/v)/M: a sequence with z+ <= z + M z^2 is below v before this time.
+
+    Args:
+        start: z0, positive.
+        target: v, at least z0.
+        most: M, the upper rate.
+    """
     z, v = _ladder(start, target), positive("target", target)
     return (1 / z - 1 / v) / positive("most", most)
 
@@ -50,8 +64,13 @@ def noisy_growth_time(
 ) -> Numbers:
     """Lemma A.2: z_t = z0 + A sum_{s<t} z_s^2 +- C has been at the target v by this time.
 
-    paper: 8 ceil(log2(v/z0)) + 21/(z0 A), for C <= z0/2. sharp: the sum without its noise grows at
-    least like Lemma A.1 from z0 - C, so 1 + 1/(A (z0 - C)) - 1/(A v) + log(v/(z0 - C)), for C < z0.
+    Args:
+        start: z0, positive.
+        target: v, at least z0.
+        rate: A.
+        noise: C, at most z0/2 for the paper's form and below z0 for the sharp one.
+        form: "paper", 8 ceil(log2(v/z0)) + 21/(z0 A), or "sharp": the sum without its noise grows
+            at least like Lemma A.1 from z0 - C, so 1 + 1/(A (z0 - C)) - 1/(A v) + log(v/(z0 - C)).
     """
     z, v, A = _ladder(start, target), positive("target", target), positive("rate", rate)
     C = nonnegative("noise", noise)
@@ -69,7 +88,11 @@ def decay_bound(
 ) -> Numbers:
     """Lemma A.3: 0 <= z+ <= z - A z^2 is at most this, t - T steps after it was z_T.
 
-    paper: 1/(A (t - T)); sharp: 1/(A (t - T) + 1/z_T).
+    Args:
+        steps: t - T.
+        rate: A.
+        start: z_T, for the sharp form.
+        form: "paper", 1/(A (t - T)), or "sharp", 1/(A (t - T) + 1/z_T).
     """
     t, A = nonnegative("steps", steps), positive("rate", rate)
     if chosen("form", form, FORMS) == "paper":

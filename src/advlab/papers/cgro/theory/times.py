@@ -1,4 +1,4 @@
-"""When the phases end (spec 2.3, 2.4): T_0 of the signal, T_1 of memorisation, and their race."""
+"""When the phases of Theorem 4.1 end: T_0 of the signal, T_1 of memorisation, and their ratio."""
 
 import numpy as np
 
@@ -21,12 +21,19 @@ FORMS = ("sharp", "bound", "paper")
 def signal_time(
     u0: ArrayLike, alpha: ArrayLike, eta: ArrayLike, lam: ArrayLike, form: str = "sharp"
 ) -> Numbers:
-    """T_0: when max_r alpha u_r reaches 1 from u0 = max_r u_r(0).
+    """T_0 (Lemma C.3): when max_r alpha u_r reaches 1.
 
-    Until then psi is about 1/2 and u grows by B u^2 a step, B = 3 eta alpha^3 (1 - lam)/2.
-    "sharp" integrates that, (1/u0 - alpha)/B; "bound" adds what discrete steps may lose,
-    1 + log(1/(alpha u0)); "paper" is Lemma A.1, 3/(B u0) + 8 ceil(log2(1/(alpha u0))). Infinite if
-    u0 <= 0 or lam = 1, zero if u0 is already there.
+    Until then psi is about 1/2 and u grows by B u^2 per step, B = 3 eta alpha^3 (1 - lam)/2.
+    Infinite if u0 <= 0 or lam = 1, zero if u0 is already there. Arguments broadcast.
+
+    Args:
+        u0: max_r u_r(0).
+        alpha: the length of the signal.
+        eta: the learning rate.
+        lam: the weight lambda of adversarial examples in (O).
+        form: "sharp" integrates the growth, (1/u0 - alpha)/B; "bound" adds what discrete steps may
+            lose, 1 + log(1/(alpha u0)); "paper" is Lemma A.1, 3/(B u0) + 8 ceil(log2(1/(alpha
+            u0))).
     """
     chosen("form", form, FORMS)
     start, a, rate = finite("u0", u0), positive("alpha", alpha), positive("eta", eta)
@@ -43,13 +50,20 @@ def signal_time(
 def memorisation_times(
     v0: ArrayLike, squared_norms: ArrayLike, eta: Scalar, lam: Scalar, form: str = "sharp"
 ) -> Array:
-    """T_1,i of each example: when its V_i reaches 1, from v0 (N, P - 1, m) and ||X_i[j]||^2.
+    """T_1,i of each example (Lemma C.7): when its V_i reaches 1; shape (N,).
 
-    Once the clean loss is gone v grows by A v^2 a step, A = (3 eta/N)(lam/2) ||X_i[j]||^2, and
-    the fastest of an example's products decides. "sharp" is min_{j,r} 1/(A v), as 1/v^2 is the
-    time's slope and most of it passes while v is small; "bound" is its discrete form to v = 1;
-    "paper" is Lemma A.2 with its constants, 21/(A v) + 8 ceil(log2(1/v)). The paper's order omits
-    1/lam. Infinite where no product is positive or lam = 0.
+    Once the clean loss is gone v grows by A v^2 per step, A = (3 eta/N)(lam/2) ||X_i[j]||^2, and
+    the fastest of an example's products decides. The paper's order omits 1/lam. Infinite where no
+    product is positive or lam = 0.
+
+    Args:
+        v0: v_ijr at the start, (N, P - 1, m).
+        squared_norms: ||X_i[j]||^2 of the noise patches, (N, P - 1).
+        eta: the learning rate.
+        lam: the weight lambda of adversarial examples in (O).
+        form: "sharp" is min_{j,r} 1/(A v), as 1/v^2 is the time's slope and most of it passes while
+            v is small; "bound" is its discrete form to v = 1; "paper" is Lemma A.2 with its
+            constants, 21/(A v) + 8 ceil(log2(1/v)).
     """
     chosen("form", form, FORMS)
     v, norms = finite("v0", v0), positive("squared_norms", squared_norms)
@@ -82,13 +96,25 @@ def race_number(
     P: ArrayLike = 4,
     c: ArrayLike | None = None,
 ) -> Numbers:
-    """rho = N alpha^2 (1 - gamma)^3 c/(sigma^2 d v0): the time that memorising takes over the time
-    that the signal takes to survive GTA (spec 2.4). Small: CGRO; large: the true feature is learnt.
+    """rho = N alpha^2 (1 - gamma)^3 c/(sigma^2 d v0): small where Theorem 4.1 holds.
 
-    v0 is what memorisation grows from and c = alpha max_r u_r on the plateau. Given `v0` =
-    median_i max_{j,r} v_ijr(0), it is the measured form, in which c is 1; given `sigma0` instead,
-    the typical form: v0 = sqrt(2 log(m (P - 1))) sigma0 sigma sqrt(d), in which c is 2.5. The two
-    differ by about the factor c; c may be given in either.
+    The time that memorising takes (Lemma 4.4) over the time that the signal takes to survive GTA
+    (Lemma 4.3); it is ours, not the paper's. Small: CGRO; large: the true feature is learnt
+    robustly. Arguments broadcast.
+
+    Args:
+        N: the number of training examples.
+        d, alpha, sigma, gamma: as in `data.Patches`.
+        v0: median_i max_{j,r} v_ijr(0), for the measured form, in which c is 1.
+        sigma0: the spread of the first weights, for the typical form: v0 = sqrt(2 log(m (P - 1)))
+            sigma0 sigma sqrt(d), in which c is 2.5. The two differ by about the factor c.
+        m: filters, for the typical form.
+        P: patches, for the typical form.
+        c: alpha max_r u_r on the plateau, in place of either default.
+
+    Example:
+        law = Patches.scaled(n=20, d=1000)
+        race_number(20, 1000, law.alpha, law.sigma, law.gamma, sigma0=1000**-0.5)
     """
     if (v0 is None) == (sigma0 is None):
         raise AdvlabError(

@@ -26,7 +26,10 @@ class SpherePoints(NamedTuple):
 def lift(x: Float[Tensor, "*stack d"]) -> Float[Tensor, "*stack d_and_1"]:
     """(x, 1)/sqrt(2): unit vectors stay unit vectors, and none is another's antipode.
 
-    The paper lifts to (x, 1), which leaves the sphere. Distances shrink by sqrt(2).
+    The paper lifts to (x, 1) (footnote 14), which leaves the sphere. Distances shrink by sqrt(2).
+
+    Args:
+        x: unit vectors along the last axis.
     """
     return torch.cat([x, torch.ones_like(x[..., :1])], dim=-1) / sqrt(2)
 
@@ -46,6 +49,12 @@ class Sphere(DataModel):
     lifted: bool = False
 
     def sample(self, rng: torch.Generator, n: int | None = None) -> SpherePoints:
+        """Points and labels.
+
+        Args:
+            rng: where they are drawn from.
+            n: how many, the model's own n by default.
+        """
         n = _whole(self.n if n is None else n)
         x = torch.empty(n, self.d + self.lifted, dtype=torch.float64)
         kept = 0
@@ -81,6 +90,12 @@ class Antipodes(DataModel):
     lifted: bool = False
 
     def sample(self, rng: torch.Generator, n: int | None = None) -> SpherePoints:
+        """Points and labels.
+
+        Args:
+            rng: where they are drawn from.
+            n: how many, even; the model's own n by default.
+        """
         n = _whole(self.n if n is None else n)
         if n % 2:
             raise AdvlabError("pairs of antipodes: an even n", n)

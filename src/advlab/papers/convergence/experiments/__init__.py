@@ -1,1 +1,1 @@
-"""One file per figure, table or question of the convergence paper."""
+"""One file per claim of the convergence paper that an experiment decides."""

@@ -18,7 +18,7 @@ import polars as pl
 
 from .... import lab
 from ....core.randomness import generator
-from ....report import Verdict, charts, rules
+from ....report import Claims, Verdict, charts
 from .. import theory
 from ..data import Antipodes
 
@@ -28,17 +28,17 @@ ABOUT = lab.About(
     title="Tangent kernels, their parity, and the lifting that cures it",
     seconds={"smoke": 3, "laptop": 20, "paper": 100},
     claims={
-        "convergence/10a": "Closed forms of smooth kernels are those of the quadrature",
-        "convergence/10b": "Closed forms for ReLU and quadratic ReLU are those of samples",
-        "convergence/10c": "Gram matrices are positive semi-definite",
-        "convergence/11a": "Quadratic ReLU holds odd functions and quadratic forms: its Gram "
+        "10a": "Closed forms of smooth kernels are those of the quadrature",
+        "10b": "Closed forms for ReLU and quadratic ReLU are those of samples",
+        "10c": "Gram matrices are positive semi-definite",
+        "11a": "Quadratic ReLU holds odd functions and quadratic forms: its Gram "
         "matrix has an even part of rank d(d+1)/2 and an odd part of full rank",
-        "convergence/11b": "ReLU holds even functions and linear ones: an odd part of rank d",
-        "convergence/A4b-a": "Quadratic ReLU and erf cannot fit equal labels at antipodes",
-        "convergence/A4b-b": "ReLU cannot fit opposite labels at antipodes",
-        "convergence/A4b-c": "and the other labels they fit, as does sin + cos all of them",
-        "convergence/A4b-d": "Lifted, every activation fits both",
-        "convergence/A4b-e": "Hermite coefficients foretell which activation fits which labels",
+        "11b": "ReLU holds even functions and linear ones: an odd part of rank d",
+        "a": "Quadratic ReLU and erf cannot fit equal labels at antipodes",
+        "b": "ReLU cannot fit opposite labels at antipodes",
+        "c": "and the other labels they fit, as does sin + cos all of them",
+        "d": "Lifted, every activation fits both",
+        "e": "Hermite coefficients foretell which activation fits which labels",
     },
 )
 NAME = "convergence/a4b"
@@ -106,7 +106,7 @@ def _kernels(case: Case, seed: int) -> list[dict]:
     ]
     u, z = rng.standard_normal((2, case.samples))
     for name in KINKED:
-        slope = theory.shape(name).dphi
+        slope = theory.get_activation(name).dphi
         for c in COSINES:
             sampled = c * slope(u) * slope(c * u + np.sqrt(1 - c**2) * z)
             rows.append(_row(name, "sampled", sampled.mean(), c))
@@ -181,33 +181,30 @@ def figure(table: pl.DataFrame) -> charts.AnyChart:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    id, claims = "convergence/{}".format, ABOUT.claims
-    tell = lambda part: (id(part), claims[id(part)])  # noqa: E731
+    claims = Claims(ABOUT.claims)
     gap = table.filter(quantity="gap")["value"].to_numpy()
     least = table.filter(quantity="eigenvalue")["value"].to_numpy()
     fitted = f"largest residual below {FITS}"
     return [
-        rules.below(*tell("10a"), gap.max(), 1e-8, what="largest |closed form - quadrature|"),
-        rules.below(*tell("10b"), _scores(table).max(), 3.0,
-                     what="largest |closed form - mean over all samples| in standard errors"),
-        rules.above(*tell("10c"), least.min(), -1e-10, what="least / largest eigenvalue"),
-        rules.every(*tell("11a"), _ranks(table, "quadratic_relu"),
-                     what="even part of rank d(d+1)/2 and odd part of full rank for d = 3, 4, 5"),
-        rules.every(*tell("11b"), _ranks(table, "relu"),
-                     what="rank d of the odd part for d = 3, 4, 5"),
-        rules.every(*tell("A4b-a"), _held(table, False, [("quadratic_relu", "equal", "raw"),
-                     ("erf", "equal", "raw")]), what=f"no {fitted}"),
-        rules.every(*tell("A4b-b"), _held(table, False, [("relu", "opposite", "raw")]),
-                     what=f"no {fitted}"),
-        rules.every(*tell("A4b-c"), _held(table, True, [
-                     ("quadratic_relu", "opposite", "raw"), ("erf", "opposite", "raw"),
-                     ("relu", "equal", "raw"), ("sin_cos", "equal", "raw"),
-                     ("sin_cos", "opposite", "raw")]), what=fitted),
-        rules.every(*tell("A4b-d"), _held(table, True, [(name, labels, "lifted")
-                     for name in (*SMOOTH, *KINKED) for labels in ("equal", "opposite")]),
-                     what=fitted),
-        rules.every(*tell("A4b-e"), _foretold(table),
-                     what=f"{fitted} if and only if the parity is there without end"),
+        claims.below("10a", gap.max(), 1e-8, what="largest |closed form - quadrature|"),
+        claims.below("10b", _scores(table).max(), 3.0,
+            what="largest |closed form - mean over all samples| in standard errors"),
+        claims.above("10c", least.min(), -1e-10, what="least / largest eigenvalue"),
+        claims.every("11a", _ranks(table, "quadratic_relu"),
+            what="even part of rank d(d+1)/2 and odd part of full rank for d = 3, 4, 5"),
+        claims.every("11b", _ranks(table, "relu"), what="rank d of the odd part for d = 3, 4, 5"),
+        claims.every("a", _held(table, False, [("quadratic_relu", "equal", "raw"),
+            ("erf", "equal", "raw")]), what=f"no {fitted}"),
+        claims.every("b", _held(table, False, [("relu", "opposite", "raw")]), what=f"no {fitted}"),
+        claims.every("c", _held(table, True, [
+            ("quadratic_relu", "opposite", "raw"), ("erf", "opposite", "raw"),
+            ("relu", "equal", "raw"), ("sin_cos", "equal", "raw"),
+            ("sin_cos", "opposite", "raw")]), what=fitted),
+        claims.every("d", _held(table, True, [(name, labels, "lifted")
+            for name in (*SMOOTH, *KINKED) for labels in ("equal", "opposite")]),
+            what=fitted),
+        claims.every("e", _foretold(table),
+            what=f"{fitted} if and only if the parity is there without end"),
     ]  # fmt: skip
 
 

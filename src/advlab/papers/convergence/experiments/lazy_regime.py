@@ -1,9 +1,9 @@
-"""A3: wide networks hardly move (the lazy regime behind Theorem 5.1).
+"""Wide networks hardly move: the lazy regime behind Theorem 5.1.
 
-The networks of A1, trained against PGD. The theorem keeps W in a ball around its start whose radius
-does not grow with the width: so the distance ||W - W_0||_F stays, while the network has ever more
-weights to share it. The farthest neuron and the distance relative to ||W_0||_F, which is about
-sqrt(d m), must both go to zero; the latter like m^(-1/2).
+The networks of `any_attack`, trained against PGD. The theorem keeps W in a ball around its start
+whose radius does not grow with the width: so the distance ||W - W_0||_F stays, while the network
+has ever more weights to share it. The farthest neuron and the distance relative to ||W_0||_F, which
+is about sqrt(d m), must both go to zero; the latter like m^(-1/2).
 """
 
 from itertools import pairwise
@@ -13,7 +13,7 @@ import polars as pl
 from torch import Tensor, nn
 
 from .... import lab
-from ....report import Verdict, above, below, within
+from ....report import Claims, Verdict
 from ....report.charts import AnyChart, curves, panels, points
 from ....report.samples import ends, slopes
 from ._parts.two_layer_runs import Case as Case
@@ -21,13 +21,13 @@ from ._parts.two_layer_runs import train
 
 ABOUT = lab.About(
     paper="convergence",
-    item="Theorem 5.1, width",
+    item="Theorem 5.1, the distance from the start",
     title="The wider the network, the less it moves",
     seconds={"smoke": 4, "laptop": 80, "paper": 600},
     claims={
-        "convergence/8a": "The relative displacement falls like m^(-1/2)",
-        "convergence/8b": "The Frobenius displacement does not depend on the width",
-        "convergence/8c": "The farthest neuron moves less in wider networks",
+        "8a": "The relative displacement falls like m^(-1/2)",
+        "8b": "The Frobenius displacement does not depend on the width",
+        "8c": "The farthest neuron moves less in wider networks",
     },
 )
 NAME = "convergence/a3"
@@ -48,7 +48,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
 
 
 def compute(case: Case) -> pl.DataFrame:
-    """One row a measured step and seed: the loss and the displacements."""
+    """One row per measured step and seed: the loss and the displacements."""
     start = case.networks(NAME).get_parameter("weight").detach()
 
     def moved(model: nn.Module) -> Tensor:
@@ -117,7 +117,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    claims, last = ABOUT.claims, ends(table)
+    claims, last = Claims(ABOUT.claims), ends(table)
     spread = last.group_by("seed").agg(
         ratio=pl.col("frobenius").max() / pl.col("frobenius").min(),
         levels=pl.col("width").n_unique(),
@@ -129,24 +129,21 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         for small, wide in pairwise(widths)
     }
     return [
-        within(
-            "convergence/8a",
-            claims["convergence/8a"],
+        claims.within(
+            "8a",
             slopes(last, "width", "relative"),
             -0.65,
             -0.4,
             what="slope of log relative displacement against log width",
         ),
-        below(
-            "convergence/8b",
-            claims["convergence/8b"],
+        claims.below(
+            "8b",
             spread.sort("seed")["ratio"],
             1.5,
             what="a seed's largest over smallest Frobenius displacement",
         ),
-        above(
-            "convergence/8c",
-            claims["convergence/8c"],
+        claims.above(
+            "8c",
             ratios,
             1,
             what="a seed's largest row displacement over that of the next width",

@@ -1,9 +1,9 @@
-"""A6: the audit. What a run owes to a comparator, with every term computed from the run itself.
+"""What a run owes to a comparator: the proofs of Theorems 4.1 and 5.1 as audits of a run.
 
 Top: the mean loss of the steps so far, and the regret inequality's bound on it in its four parts:
 the comparator's loss on the same attacked inputs, the distance to it, the length of the gradients,
 and what f is off its linearisation. It holds for every network, attack and comparator in the set
-(the step behind Theorem 4.1), so a violation would be a bug.
+(the step behind Theorem 4.1), so a violation would be a bug. Every term is computed from the run.
 
 Bottom: the smallest loss so far against the explicit bound of Theorem 5.1 with its constants. It
 never fails and is loose; with wide networks and small steps it falls below the loss at the start.
@@ -12,7 +12,7 @@ never fails and is loose; with wide networks and small steps it falls below the 
 import polars as pl
 
 from .... import lab
-from ....report import Verdict, above, below
+from ....report import Claims, Verdict
 from ....report.charts import AnyChart, curves, panels
 from ....report.samples import ends
 from ._parts.regret_audit_runs import Case as Case
@@ -20,15 +20,15 @@ from ._parts.regret_audit_runs import audited
 
 ABOUT = lab.About(
     paper="convergence",
-    item="Theorems 4.1 and 5.1, constants",
+    item="Proofs of Theorems 4.1 and 5.1",
     title="Every run obeys its audit, and the explicit bound",
     seconds={"smoke": 6, "laptop": 500, "paper": 2400},
     claims={
-        "convergence/3": "Each step obeys the descent inequality of Theorem 5.1",
-        "convergence/4": "The smallest loss is below the explicit bound of Theorem 5.1",
-        "convergence/5a": "The regret inequality holds in every run, deep and projected ones too",
-        "convergence/5b": "and its identity, before the inequalities, holds to rounding",
-        "convergence/A6c": "With width 16384 and rate 0.05 the bound says something",
+        "3": "Each step obeys the descent inequality of Theorem 5.1",
+        "4": "The smallest loss is below the explicit bound of Theorem 5.1",
+        "5a": "The regret inequality holds in every run, deep and projected ones too",
+        "5b": "and its identity, before the inequalities, holds to rounding",
+        "c": "With width 16384 and rate 0.05 the bound says something",
     },
 )
 WIDE = {"width": 16384, "rate": 0.05, "steps": 1810}
@@ -129,47 +129,42 @@ def _bounds(table: pl.DataFrame, title: str) -> AnyChart:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    claims, two = ABOUT.claims, table.filter(depth=0)
+    claims, two = Claims(ABOUT.claims), table.filter(depth=0)
     last, finished = ends(table), ends(two)
     gap = two.select((pl.col("theorem") - pl.col("best")).min()).item()
     rests = table.select((pl.col("bound") - pl.col("mean_loss")).min()).item()
     wide = finished.filter(width=WIDE["width"], rate=WIDE["rate"], attack="pgd").sort("seed")
     starts = two.filter(step=1, width=WIDE["width"], rate=WIDE["rate"], attack="pgd").sort("seed")
     runs = f"of {last.height} runs"
-    verdict = below(
-        "convergence/5b",
-        claims["convergence/5b"],
+    verdict = claims.below(
+        "5b",
         float(last["residual"].to_numpy().max()),
         1e-8,
         what=f"largest gap between the sides of the identity, {runs},",
     )
     broken = int(last["violations"].sum())
     return [
-        above(
-            "convergence/3",
-            claims["convergence/3"],
+        claims.above(
+            "3",
             float(finished["slack"].to_numpy().min()),
             -1e-9,
             what=f"smallest slack of a step of {finished.height} two-layer runs",
         ),
-        above(
-            "convergence/4",
-            claims["convergence/4"],
+        claims.above(
+            "4",
             gap,
             0,
             what=f"smallest bound less loss, in any step of {finished.height} two-layer runs,",
         ),
-        above(
-            "convergence/5a",
-            claims["convergence/5a"],
+        claims.above(
+            "5a",
             min(rests, -broken) if broken else rests,
             0,
             what=f"smallest bound less mean loss (or less the number of violations), {runs},",
         ),
         verdict,
-        below(
-            "convergence/A6c",
-            claims["convergence/A6c"],
+        claims.below(
+            "c",
             wide["theorem"] / starts["loss"],
             1,
             what="explicit bound over the loss at the start",

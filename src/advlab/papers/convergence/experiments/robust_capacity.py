@@ -1,4 +1,4 @@
-"""Section 6: fitting n points robustly takes capacity of order n d, plain fitting of order n.
+"""Theorem 6.1: fitting n points robustly takes capacity of order n d, plain fitting of order n.
 
 - Theorem 6.1: n disjoint balls of radius delta realise every labelling of floor(n/2) d points
   c_i + eps e_j, so a class that fits such balls robustly has VC dimension at least floor(n/2) d.
@@ -34,25 +34,25 @@ from pydantic import PositiveInt
 from .... import lab, theory
 from ....core.errors import AdvlabError
 from ....core.randomness import generator
-from ....report import Verdict, above, below, sample, within
+from ....report import Claims, Verdict, sample
 from ..theory import capacity
 from ._parts.least_widths import RADIUS, Training, minimal_widths, separated
 from ._parts.robust_capacity_figure import figure as figure
 
 ABOUT = lab.About(
     paper="convergence",
-    item="Section 6, experiment A5",
+    item="Section 6 and Theorem 6.1",
     title="Robust fitting takes more capacity: shattering, counts and trained widths",
     seconds={"smoke": 6, "laptop": 300, "paper": 900},
     claims={
-        "convergence/15a": "Two balls a cluster realise every labelling of its points",
-        "convergence/15b": "and their centres are more than 2 delta apart",
-        "convergence/16a": "The construction works for eps just below delta/gamma_k",
-        "convergence/16b": "and fails, its interval empty, just above",
-        "convergence/17a": "Robust training needs at least the width of plain training, in every d",
-        "convergence/17b": "and more than it in most dimensions",
-        "convergence/18a": "The network of d + 2n parameters fits all n points",
-        "convergence/18b": "but fewer than 90 % of their balls",
+        "15a": "Two balls per cluster realise every labelling of its points",
+        "15b": "and their centres are more than 2 delta apart",
+        "16a": "The construction works for eps just below delta/gamma_k",
+        "16b": "and fails, its interval empty, just above",
+        "17a": "Robust training needs at least the width of plain training, in every d",
+        "17b": "and more than it in most dimensions",
+        "18a": "The network of d + 2n parameters fits all n points",
+        "18b": "but fewer than 90 % of their balls",
     },
 )
 NAME = "convergence/a5"
@@ -234,26 +234,26 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     clean = _of(table, "clean")
     missed = ((1 - clean["value"]) * clean["n"]).round().to_numpy().sum()
     largest = Case.model_fields["widths"].default[-1]
-    claims, ids = ABOUT.claims, list(ABOUT.claims)
+    claims = Claims(ABOUT.claims)
     exact = [
-        below(ids[0], claims[ids[0]], values["failed labellings"].sum(), 1,
-              what="the number of labellings that fail"),
-        above(ids[1], claims[ids[1]], values["distance"].min(), 1,
-              what="least distance of two centres / (2 delta)"),
-        below(ids[2], claims[ids[2]], values["failed below"].sum(), 1,
-              what=f"the number of splits that fail at {1 - EDGE:g} delta/gamma_k"),
-        below(ids[3], claims[ids[3]], values["worked above"].sum(), 1,
-              what=f"the number of splits with a tau at {1 + EDGE:g} delta/gamma_k"),
+        claims.below("15a", values["failed labellings"].sum(), 1,
+            what="the number of labellings that fail"),
+        claims.above("15b", values["distance"].min(), 1,
+            what="least distance of two centres / (2 delta)"),
+        claims.below("16a", values["failed below"].sum(), 1,
+            what=f"the number of splits that fail at {1 - EDGE:g} delta/gamma_k"),
+        claims.below("16b", values["worked above"].sum(), 1,
+            what=f"the number of splits with a tau at {1 + EDGE:g} delta/gamma_k"),
     ]  # fmt: skip
     return [
         *exact,
-        within(ids[4], claims[ids[4]], sample(difference, "difference", by="d"), 0, largest,
-               what="least robust width less least plain width"),
-        above(ids[5], claims[ids[5]], sample(most, "share"), 0.5,
-              what="share of dimensions in which the robust width is larger"),
-        below(ids[6], claims[ids[6]], missed, 1, what="the number of points that are missed"),
-        below(ids[7], claims[ids[7]], sample(robust, "value", by="size"), 0.9,
-              what="share of balls that are fitted"),
+        claims.within("17a", sample(difference, "difference", by="d"), 0, largest,
+            what="least robust width less least plain width"),
+        claims.above("17b", sample(most, "share"), 0.5,
+            what="share of dimensions in which the robust width is larger"),
+        claims.below("18a", missed, 1, what="the number of points that are missed"),
+        claims.below("18b", sample(robust, "value", by="size"), 0.9,
+            what="share of balls that are fitted"),
     ]  # fmt: skip
 
 

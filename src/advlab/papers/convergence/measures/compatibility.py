@@ -69,11 +69,18 @@ def compatibility(
     """Compare the sets around all pairs of points whose labels differ.
 
     Sets that touch up to the rounding of the dtype count as meeting. A box changes nothing: the
-    point halfway between two centers is in every box that holds them. Caps are those of a sphere in
-    two dimensions or more.
+    point halfway between two centers is in every box that holds them.
+
+    Args:
+        x: inputs.
+        y: their labels.
+        threat: a Ball, or a Cap of a sphere in two dimensions or more.
+
+    Example:
+        compatibility(x, y, Cap(radius=0.15)).require()
     """
     if len(x) != len(y):
-        raise AdvlabError("one label an input", f"{len(x)} inputs and {len(y)} labels")
+        raise AdvlabError("one label per input", f"{len(x)} inputs and {len(y)} labels")
     threat.check_center(x)
     rounding = 16 * torch.finfo(x.dtype).eps
     found: list[Tensor] = []

@@ -24,10 +24,15 @@ class WeightMove:
 def as_weight_move(
     model: DeepReLU, x: Float[Tensor, " d"], other: Float[Tensor, " d"]
 ) -> WeightMove:
-    """Lemma A.4, an identity: with W1~ in place of W1 the network has at x the pre-activations and
-    signs that it has at `other`, in every layer. Here
+    """Lemma A.4, an identity: W1~ = W1 + W1 (A other - A x) (A x)^T / ||A x||^2 in place of W1.
 
-        W1~ = W1 + W1 (A other - A x) (A x)^T / ||A x||^2.
+    With it the network has at x the pre-activations and signs that it has at `other`, in every
+    layer.
+
+    Args:
+        model: the network.
+        x: the input.
+        other: the input it is moved to.
     """
     first, start, moved = model.hidden[0].detach(), model.bottom @ x, model.bottom @ other
     change = torch.outer(first @ (moved - start), start) / start.dot(start)

@@ -17,8 +17,13 @@ from ....core.errors import AdvlabError
 class DeepReLU(nn.Module):
     """f(x) = a'x_H with x_0 = A x and x_h = relu(W_h x_{h-1}), h = 1, ..., H; no biases.
 
-    `hidden` holds the W_h, which train; `bottom` is A and `top` is a, both fixed. There is no ReLU
-    on x_0, so f is linear in x along the pieces where no hidden unit changes its sign.
+    There is no ReLU on x_0, so f is linear in x along the pieces where no hidden unit changes its
+    sign.
+
+    Args:
+        bottom: A (m, d), fixed.
+        hidden: the W_h (m, m), which train.
+        top: a (m,), fixed.
     """
 
     bottom: Tensor
@@ -48,8 +53,14 @@ class DeepReLU(nn.Module):
     ) -> "DeepReLU":
         """A ~ N(0, input_var/m), W_h ~ N(0, 2/m), a ~ N(0, 1), all entries independent.
 
-        With the paper's input_var of 2 and ||x|| = 1 the norms of x_h are near sqrt(2) and those of
-        W_h x_{h-1} near 2; Lemma A.2 says [2/3, 4/3], which input_var = 1 gives for x_h.
+        Args:
+            d: the dimension of the inputs.
+            width: m.
+            depth: H.
+            rng: where the weights are drawn from.
+            input_var: with the paper's 2 and ||x|| = 1 the norms of x_h are near sqrt(2) and those
+                of W_h x_{h-1} near 2; Lemma A.2 says [2/3, 4/3], which 1 gives for x_h.
+            dtype: of the weights.
         """
         _check(d, width, depth)
         if not 0 < input_var < math.inf:

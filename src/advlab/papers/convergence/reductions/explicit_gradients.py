@@ -2,7 +2,7 @@
 
 Stacks of small networks spend their time in autograd, not in arithmetic. Here values and gradients,
 in inputs and in weights, are a handful of batched products; the numbers are those of `Adversarial`
-with autograd (tests/test_reduce_explicit.py).
+with autograd (tests/papers/convergence/test_explicit_gradients.py).
 """
 
 from collections.abc import Sequence

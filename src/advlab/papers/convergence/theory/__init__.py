@@ -5,11 +5,11 @@ and which functions they hold, the least-norm function that fits whole caps, its
 the explicit network that they make.
 """
 
-from .activations import SHAPES as SHAPES
-from .activations import Shape as Shape
-from .activations import shape as shape
-from .caps import Compatibility as Compatibility
-from .caps import compatibility as compatibility
+from .activations import ACTIVATIONS as ACTIVATIONS
+from .activations import KernelActivation as KernelActivation
+from .activations import get_activation as get_activation
+from .caps import OverlappingCaps as OverlappingCaps
+from .caps import overlapping_caps as overlapping_caps
 from .features import RandomFeatures as RandomFeatures
 from .features import feature_error_bound as feature_error_bound
 from .features import random_features as random_features
@@ -36,7 +36,7 @@ from .quadrature import kernel_by_hermite as kernel_by_hermite
 from .quadrature import kernel_by_quadrature as kernel_by_quadrature
 from .quadrature import with_series as with_series
 from .robust_network import ErrorSplit as ErrorSplit
-from .robust_network import NearNetwork as NearNetwork
+from .robust_network import NetworkNearInit as NetworkNearInit
 from .robust_network import Requirement as Requirement
 from .robust_network import corollary_5_1 as corollary_5_1
 from .robust_network import corollary_c_1 as corollary_c_1

@@ -21,7 +21,7 @@ PEAK = float(1 / np.sqrt(2 * np.pi))
 
 
 @dataclass(frozen=True)
-class Shape:
+class KernelActivation:
     """sigma and sigma'; a constant or a kernel that is not known in closed form is None."""
 
     phi: Curve
@@ -40,14 +40,14 @@ class Shape:
     """dK/dc."""
 
 
-def identity() -> Shape:
-    return Shape(lambda z: z, np.ones_like, 1.0, 0.0, 1, kernel=lambda c: c * 1.0,
+def identity() -> KernelActivation:
+    return KernelActivation(lambda z: z, np.ones_like, 1.0, 0.0, 1, kernel=lambda c: c * 1.0,
                  kernel_slope=np.ones_like)  # fmt: skip
 
 
-def relu() -> Shape:
+def relu() -> KernelActivation:
     """K = c (pi - theta)/(2 pi)."""
-    return Shape(
+    return KernelActivation(
         lambda z: np.maximum(z, 0.0),
         lambda z: (z > 0) * 1.0,
         bound=1.0,
@@ -58,10 +58,10 @@ def relu() -> Shape:
     )
 
 
-def leaky_relu(gamma: Scalar = 0.1) -> Shape:
+def leaky_relu(gamma: Scalar = 0.1) -> KernelActivation:
     """K = gamma c + (1 - gamma)^2 times the kernel of ReLU."""
     low = fraction("gamma", gamma)
-    return Shape(
+    return KernelActivation(
         lambda z: np.maximum(z, low * z),
         lambda z: np.where(z > 0, 1.0, low),
         bound=1.0,
@@ -72,7 +72,7 @@ def leaky_relu(gamma: Scalar = 0.1) -> Shape:
     )
 
 
-def smoothed_leaky_relu(gamma: Scalar = 0.1, H: Scalar = 1.0) -> Shape:
+def smoothed_leaky_relu(gamma: Scalar = 0.1, H: Scalar = 1.0) -> KernelActivation:
     """Leaky ReLU with a parabola on [-1/H, 1/H]; its kernel has no closed form here."""
     low, sharp = fraction("gamma", gamma), float(positive("H", H))
     mean, half = (1 + low) / 2, (1 - low) / 2
@@ -81,7 +81,7 @@ def smoothed_leaky_relu(gamma: Scalar = 0.1, H: Scalar = 1.0) -> Shape:
         u = np.clip(z, -1 / sharp, 1 / sharp)
         return mean * z + half * sharp * u * (z - u / 2)
 
-    return Shape(
+    return KernelActivation(
         phi,
         lambda z: mean + half * np.clip(sharp * z, -1, 1),
         bound=1.0,
@@ -90,14 +90,14 @@ def smoothed_leaky_relu(gamma: Scalar = 0.1, H: Scalar = 1.0) -> Shape:
     )
 
 
-def sigmoid() -> Shape:
+def sigmoid() -> KernelActivation:
     """The logistic function; its kernel has no closed form."""
-    return Shape(
+    return KernelActivation(
         expit, lambda z: expit(z) * expit(-z), bound=0.25, lipschitz=float(1 / np.sqrt(108))
     )
 
 
-def quadratic_relu() -> Shape:
+def quadratic_relu() -> KernelActivation:
     """max(z, 0)^2: K = (2c/pi)(sin theta + (pi - theta) c), as d/dc of the bracket is pi - theta.
 
     The same kernel for w uniform on the sphere of radius sqrt(d): sigma' has degree one, so only
@@ -107,7 +107,7 @@ def quadratic_relu() -> Shape:
     def bracket(c: Numbers) -> Numbers:
         return _sine(c) + (np.pi - np.arccos(c)) * c
 
-    return Shape(
+    return KernelActivation(
         lambda z: np.maximum(z, 0.0) ** 2,
         lambda z: 2 * np.maximum(z, 0.0),
         lipschitz=2.0,
@@ -118,10 +118,10 @@ def quadratic_relu() -> Shape:
     )
 
 
-def erf() -> Shape:
+def erf() -> KernelActivation:
     """K = (4/pi) c/sqrt(9 - 4 c^2)."""
     steep = 2 / np.sqrt(np.pi)
-    return Shape(
+    return KernelActivation(
         _erf,
         lambda z: steep * np.exp(-(z**2)),
         bound=float(steep),
@@ -131,9 +131,9 @@ def erf() -> Shape:
     )
 
 
-def gaussian_relu() -> Shape:
+def gaussian_relu() -> KernelActivation:
     """z Phi + phi, the integral of the normal distribution function: K = c E(c), `_orthant`."""
-    return Shape(
+    return KernelActivation(
         lambda z: z * ndtr(z) + _density(z),
         ndtr,
         bound=1.0,
@@ -143,7 +143,7 @@ def gaussian_relu() -> Shape:
     )
 
 
-def gelu() -> Shape:
+def gelu() -> KernelActivation:
     """z Phi: K = c (E(c) + c r/(2 pi) + c r^3/(2 pi)) with r = 1/sqrt(4 - c^2)."""
 
     def mean(c: Numbers) -> Numbers:
@@ -155,7 +155,7 @@ def gelu() -> Shape:
         return (2 * r + (1 + c**2) * r**3 + 3 * c**2 * r**5) / (2 * np.pi)
 
     largest = float(ndtr(np.sqrt(2)) + np.sqrt(2) * PEAK * np.exp(-1))
-    return Shape(
+    return KernelActivation(
         lambda z: z * ndtr(z),
         lambda z: ndtr(z) + z * _density(z),
         bound=largest,
@@ -165,9 +165,9 @@ def gelu() -> Shape:
     )
 
 
-def sin() -> Shape:
+def sin() -> KernelActivation:
     """K = c cosh(c)/e."""
-    return Shape(
+    return KernelActivation(
         np.sin,
         np.cos,
         bound=1.0,
@@ -177,10 +177,10 @@ def sin() -> Shape:
     )
 
 
-def sin_cos() -> Shape:
+def sin_cos() -> KernelActivation:
     """sin z + cos z = sqrt(2) sin(z + pi/4): K = c exp(c - 1), universal on the sphere."""
     root = float(np.sqrt(2))
-    return Shape(
+    return KernelActivation(
         lambda z: root * np.sin(z + np.pi / 4),
         lambda z: root * np.cos(z + np.pi / 4),
         bound=root,
@@ -190,7 +190,7 @@ def sin_cos() -> Shape:
     )
 
 
-SHAPES: dict[str, Callable[..., Shape]] = {
+ACTIVATIONS: dict[str, Callable[..., KernelActivation]] = {
     "identity": identity,
     "relu": relu,
     "leaky_relu": leaky_relu,
@@ -205,13 +205,17 @@ SHAPES: dict[str, Callable[..., Shape]] = {
 }
 
 
-def shape(activation: str | Shape) -> Shape:
-    """One of SHAPES by name, with its default parameters, or the user's own as it is."""
-    if isinstance(activation, Shape):
+def get_activation(activation: str | KernelActivation) -> KernelActivation:
+    """One of ACTIVATIONS with its default parameters, or the user's own as it is.
+
+    Args:
+        activation: a name, or one's own.
+    """
+    if isinstance(activation, KernelActivation):
         return activation
-    if activation not in SHAPES:
-        raise AdvlabError(f"activation must be one of {', '.join(SHAPES)}", repr(activation))
-    return SHAPES[activation]()
+    if activation not in ACTIVATIONS:
+        raise AdvlabError(f"activation must be one of {', '.join(ACTIVATIONS)}", repr(activation))
+    return ACTIVATIONS[activation]()
 
 
 def _density(z: Numbers) -> Numbers:

@@ -15,18 +15,23 @@ from .inputs import cap_radius, labels, on_sphere
 STEPS, DECAY = 60, 0.85
 
 
-class Compatibility(NamedTuple):
+class OverlappingCaps(NamedTuple):
     """Pairs (i, j) of opposite labels whose caps meet; slack, in radians, of the nearest pair."""
 
     pairs: list[tuple[int, int]]
     slack: float
 
 
-def compatibility(x: ArrayLike, y: ArrayLike, delta: Scalar) -> Compatibility:
-    """The standing assumption: caps meet, at angles of at most twice theirs, only at equal labels.
+def overlapping_caps(x: ArrayLike, y: ArrayLike, delta: Scalar) -> OverlappingCaps:
+    """The assumption of section 3.3: caps meet, at angles of at most twice theirs, at equal labels.
 
     The slack is the least angle of two points of opposite labels less that; infinite if there is
     one label only.
+
+    Args:
+        x: centres, unit vectors as rows.
+        y: their labels, +1 or -1.
+        delta: the radius of the caps.
     """
     rows = on_sphere("x", x)
     signs, reach = labels("y", y, len(rows)), 4 * np.arcsin(cap_radius(delta) / 2)
@@ -37,11 +42,12 @@ def compatibility(x: ArrayLike, y: ArrayLike, delta: Scalar) -> Compatibility:
     # Equality counts as meeting, and rounding must not part them.
     meet = gaps <= 1e-12
     pairs = [(int(i), int(j)) for i, j in zip(first[meet], second[meet], strict=True)]
-    return Compatibility(pairs, float(gaps.min(initial=np.inf)))
+    return OverlappingCaps(pairs, float(gaps.min(initial=np.inf)))
 
 
-def refuse_incompatible(x: ArrayLike, y: ArrayLike, delta: Scalar) -> None:
-    found = compatibility(x, y, delta)
+def require_disjoint_caps(x: ArrayLike, y: ArrayLike, delta: Scalar) -> None:
+    """Refuse caps of opposite labels that meet. Arguments as for `overlapping_caps`."""
+    found = overlapping_caps(x, y, delta)
     if found.pairs:
         i, j = found.pairs[0]
         raise AdvlabError(
@@ -53,7 +59,13 @@ def refuse_incompatible(x: ArrayLike, y: ArrayLike, delta: Scalar) -> None:
 
 
 def project(z: Array, centre: Array, delta: float) -> Array:
-    """The nearest point of the cap around each centre, along the last axis."""
+    """The nearest point of the cap around each centre, along the last axis.
+
+    Args:
+        z: points, not zero.
+        centre: unit vectors.
+        delta: the radius.
+    """
     z = z / np.linalg.norm(z, axis=-1, keepdims=True)
     least = 1 - delta**2 / 2
     along = (z * centre).sum(-1, keepdims=True)
@@ -65,7 +77,14 @@ def project(z: Array, centre: Array, delta: float) -> Array:
 
 
 def sample(centre: Array, delta: float, number: int, rng: np.random.Generator) -> Array:
-    """`number` points a cap, shape (n, number, d): the centre, rim, and inside, half and half."""
+    """Points of each cap, shape (n, number, d): the centre, rim, and inside, half and half.
+
+    Args:
+        centre: unit vectors (n, d).
+        delta: the radius.
+        number: of points per cap.
+        rng: where they are drawn from.
+    """
     n, d = centre.shape
     normal = rng.standard_normal((n, number, d))
     tangent = normal - (normal * centre[:, None]).sum(-1, keepdims=True) * centre[:, None]
@@ -80,10 +99,15 @@ def sample(centre: Array, delta: float, number: int, rng: np.random.Generator) -
 def ascend(
     function: Callable[[Array], tuple[Array, Array]], start: Array, centre: Array, delta: float
 ) -> tuple[Array, Array]:
-    """Projected ascent from start (n, s, d) over caps around centre (n, d).
+    """Projected ascent over caps: the best point of each path and its value.
 
-    Unit steps along the gradient's tangent part, of a length that falls from delta by 15 % a step.
-    The best point of each path and its value.
+    Unit steps along the gradient's tangent part; their length falls from delta by 15 % per step.
+
+    Args:
+        function: values and gradients at points (n, s, d).
+        start: where paths begin, (n, s, d).
+        centre: of the caps, (n, d).
+        delta: their radius.
     """
     z, middle = start, centre[:, None]
     value, grad = function(z)

@@ -1,4 +1,4 @@
-"""What gradient descent on any attack's examples reaches: the convergence paper's explicit bounds.
+"""Theorem 5.1 with its constants: what gradient descent on any attack's examples reaches.
 
 A two-layer network f = m^(-1/2) sum a_r sigma(w_r x) with frozen a_r = +-1, |sigma'| <= C1, sigma'
 C2-Lipschitz, and a loss that is convex and L-Lipschitz in f, is nearly linear in its weights: its
@@ -38,8 +38,16 @@ class Descent(NamedTuple):
 def two_layer_bound(run: Descent, steps: int, radius: float, robust_loss: float = 0.0) -> float:
     """Theorem 5.1 with its constants: min over t < steps of L_A(W_t) is at most this.
 
-    robust_loss + alpha L^2 C1^2 / 2 + c R^2 / (2 sqrt(m) (1 - 1/S)), S = (1 + c alpha/sqrt(m))^T,
-    for every comparator W* with ||W* - W_0||_F <= radius whose worst-case loss is robust_loss.
+    robust_loss + alpha L^2 C1^2 / 2 + c R^2 / (2 sqrt(m) (1 - 1/S)), S = (1 + c alpha/sqrt(m))^T.
+
+    Args:
+        run: width, rate and constants of the run.
+        steps: T.
+        radius: R, at least ||W* - W_0||_F of some comparator W*.
+        robust_loss: the worst-case loss of that comparator.
+
+    Example:
+        two_layer_bound(Descent(16384, 0.05, 2**0.5, 2**0.5), 1810, radius=4.0)
     """
     _check(run, steps, radius)
     if run.growth == 0:
@@ -50,7 +58,11 @@ def two_layer_bound(run: Descent, steps: int, radius: float, robust_loss: float 
 
 
 def steps_of_theorem(run: Descent) -> float:
-    """T = sqrt(m) / (c alpha): beyond it the bound hardly falls (S is about e there)."""
+    """T = sqrt(m) / (c alpha): beyond it the bound hardly falls (S is about e there).
+
+    Args:
+        run: width, rate and constants of the run.
+    """
     return math.inf if run.growth == 0 else 1 / run.growth
 
 
@@ -58,6 +70,11 @@ def width_for(target: float, radius: float, run: Descent) -> float:
     """The width at which the last term of the bound, at T = sqrt(m)/(c alpha), is `target`.
 
     It is (c R^2 / (2 (1 - 1/e) target))^2: the paper's m = Omega(R^4 / eps^2).
+
+    Args:
+        target: eps, above 0.
+        radius: R.
+        run: its constants; its width is not used.
     """
     if not target > 0:
         raise AdvlabError("a target above 0", target)

@@ -22,7 +22,7 @@ from ....core.checks import (
     whole,
 )
 from ....core.errors import AdvlabError
-from .activations import Shape, shape
+from .activations import KernelActivation, get_activation
 from .interpolant import Expansion
 
 
@@ -30,39 +30,57 @@ from .interpolant import Expansion
 class RandomFeatures:
     """sum_i c_i.x sigma'(w_i.x), its first weights w and directions c, both (M, d)."""
 
-    shape: Shape
+    activation: KernelActivation
     first: Array
     directions: Array
 
     def __call__(self, x: ArrayLike) -> Array:
         rows = points("x", x, self.first.shape[1])
-        return ((rows @ self.directions.T) * self.shape.dphi(rows @ self.first.T)).sum(1)
+        return ((rows @ self.directions.T) * self.activation.dphi(rows @ self.first.T)).sum(1)
 
 
 def random_features(g: Expansion, first: ArrayLike) -> RandomFeatures:
-    """The finite sum of Proposition C.1 over the first weights, drawn from N(0, I) (or, for
-    quadratic ReLU, uniformly on the sphere of radius sqrt(d), which has the same kernel)."""
+    """The finite sum of Proposition C.1.
+
+    Args:
+        g: the kernel expansion.
+        first: first weights (M, d), drawn from N(0, I) (or, for quadratic ReLU, uniformly on the
+            sphere of radius sqrt(d), which has the same kernel).
+    """
     weights = points("first", first, g.centres.shape[1])
-    return RandomFeatures(g.shape, weights, _density_ratio(g, weights) / len(weights))
+    return RandomFeatures(g.activation, weights, _density_ratio(g, weights) / len(weights))
 
 
 def rf_norm_lower(g: Expansion, first: ArrayLike) -> float:
-    """max ||c(w)|| over drawn weights: a lower estimate of the RF norm."""
+    """max ||c(w)|| over drawn weights: a lower estimate of the RF norm.
+
+    Args:
+        g: the kernel expansion.
+        first: the weights (M, d).
+    """
     weights = points("first", first, g.centres.shape[1])
     return float(np.linalg.norm(_density_ratio(g, weights), axis=1).max())
 
 
 def rf_norm_upper(g: Expansion, radius: Scalar | None = None) -> float:
-    """C1 sum |a_t|; for weights of length `radius` C1 is the largest |sigma'| on [-radius, radius].
+    """C1 sum |a_t|: an upper bound of the RF norm.
 
-    Without a radius an unbounded sigma' has no finite RF norm.
+    Args:
+        g: the kernel expansion.
+        radius: the length of the weights, of which C1 is then the largest |sigma'| on
+            [-radius, radius]. Without it an unbounded sigma' has no finite RF norm.
     """
-    return slope_bound(g.shape, radius) * float(np.abs(g.coefficients).sum())
+    return slope_bound(g.activation, radius) * float(np.abs(g.coefficients).sum())
 
 
-def slope_bound(activation: str | Shape, radius: Scalar | None = None) -> float:
-    """C1 = sup |sigma'|; of a sigma' that is not bounded, over weights of length `radius`."""
-    own = shape(activation)
+def slope_bound(activation: str | KernelActivation, radius: Scalar | None = None) -> float:
+    """C1 = sup |sigma'|.
+
+    Args:
+        activation: a name, or one's own.
+        radius: the length of the weights, for a sigma' that is not bounded.
+    """
+    own = get_activation(activation)
     if own.bound is not None:
         return own.bound
     if radius is None or own.lipschitz is None:
@@ -82,13 +100,21 @@ def feature_error_bound(
     delta: Scalar = 0.01,
     form: str = "corrected",
 ) -> Numbers:
-    """Proposition C.1: sup |g_hat - g| over the sphere with probability 1 - delta, M features.
+    """Proposition C.1: sup |g_hat - g| over the sphere with probability 1 - delta.
 
-    "corrected": (C RF/sqrt(M))(2 sqrt(d) + sqrt(2 log 1/delta)), C = max(C1, C2), as the statement
-    has it. "printed": what the printed last step of the proof, exp(-2 e^2/(M xi)) with xi not
-    squared, would give: a tail sqrt(C RF log 1/delta) that no M makes small. "safe": 8(1 + sqrt(d))
-    in place of 2 sqrt(d), as the contraction step takes c_i.x for a constant and sigma'(0) for 0
-    (derived, not measured).
+    Args:
+        rf_norm: RF.
+        features: M.
+        d: the dimension.
+        C: max(C1, C2).
+        delta: the probability with which it may fail.
+        form: "corrected": (C RF/sqrt(M))(2 sqrt(d) + sqrt(2 log 1/delta)), as the statement has it.
+            "printed": what the printed last step of the proof, exp(-2 e^2/(M xi)) with xi not
+            squared,
+            would give: a tail sqrt(C RF log 1/delta) that no M makes small. "safe": 8(1 + sqrt(d))
+                in
+            place of 2 sqrt(d), as the contraction step takes c_i.x for a constant and sigma'(0) for
+            0 (derived, not measured).
     """
     chosen("form", form, ("printed", "corrected", "safe"))
     size, M, dims = nonnegative("rf_norm", rf_norm), whole("features", features), whole("d", d)
@@ -101,9 +127,9 @@ def feature_error_bound(
 
 
 def _density_ratio(g: Expansion, weights: Array) -> Array:
-    """c(w)/p0(w), one row a weight."""
+    """c(w)/p0(w), one row per weight."""
     if not np.isfinite(g.coefficients).all():
         raise AdvlabError(
             "an expansion with finite coefficients", "NaN", "look at the status of the fit"
         )
-    return (g.shape.dphi(weights @ g.centres.T) * g.coefficients) @ g.centres
+    return (g.activation.dphi(weights @ g.centres.T) * g.coefficients) @ g.centres

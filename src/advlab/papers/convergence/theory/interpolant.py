@@ -10,8 +10,8 @@ from typing import Literal
 import numpy as np
 
 from ....core.checks import Array, ArrayLike, Scalar, fraction, positive, scalar, whole
-from .activations import Shape, shape
-from .caps import ascend, refuse_incompatible, sample
+from .activations import KernelActivation, get_activation
+from .caps import ascend, require_disjoint_caps, sample
 from .inputs import cap_radius, labels, on_sphere
 from .kernels import gram, kernel_slope
 from .quadratic_program import least_norm
@@ -23,25 +23,25 @@ Ending = Literal["fits", "rounds used up", "infeasible", "unsolved", "ridge"]
 class Expansion:
     """g = sum_t a_t K(z_t, .) with centres z_t on the sphere."""
 
-    shape: Shape
+    activation: KernelActivation
     centres: Array
     coefficients: Array
 
     def __call__(self, x: ArrayLike) -> Array:
         """g at the rows of x, points of the sphere."""
-        return gram(self.shape, on_sphere("x", x, self.centres.shape[1]), self.centres) @ (
+        return gram(self.activation, on_sphere("x", x, self.centres.shape[1]), self.centres) @ (
             self.coefficients
         )
 
     def gradient(self, x: ArrayLike) -> Array:
         """sum_t a_t K'(<x, z_t>) z_t: its part along the sphere is the gradient there."""
         c = np.clip(on_sphere("x", x, self.centres.shape[1]) @ self.centres.T, -1, 1)
-        return (kernel_slope(self.shape, c) * self.coefficients) @ self.centres
+        return (kernel_slope(self.activation, c) * self.coefficients) @ self.centres
 
     @property
     def norm(self) -> float:
         """||g||_H = sqrt(a'Ga)."""
-        square = self.coefficients @ gram(self.shape, self.centres) @ self.coefficients
+        square = self.coefficients @ gram(self.activation, self.centres) @ self.coefficients
         return float(np.sqrt(max(square, 0.0)))
 
 
@@ -63,7 +63,7 @@ class RobustFit:
 
 
 def robust_interpolant(
-    activation: str | Shape,
+    activation: str | KernelActivation,
     x: ArrayLike,
     y: ArrayLike,
     delta: Scalar,
@@ -77,13 +77,24 @@ def robust_interpolant(
     """The least-norm g with |g - y_i| <= eps on cap(x_i, delta) for all i.
 
     Programs are solved at (1 - tolerance) eps, so that finitely many rounds reach eps itself; the
-    norm is between the optima of the two. Labels of caps that meet must agree.
+    norm is between the optima of the two.
+
+    Args:
+        activation: a name, or one's own.
+        x: centres, unit vectors as rows.
+        y: labels +1 or -1; those of caps that meet must agree.
+        delta: the radius of the caps.
+        eps: how far g may be from the labels.
+        rng: for the points that programs and ascents start from.
+        samples: such points per cap.
+        rounds: of cutting planes, at most.
+        tolerance: how much tighter programs are than eps.
     """
-    own, rows = shape(activation), on_sphere("x", x)
+    own, rows = get_activation(activation), on_sphere("x", x)
     signs, radius, many = labels("y", y, len(rows)), cap_radius(delta), whole("samples", samples, 2)
     width = float(positive("eps", scalar("eps", eps)))
     inner = width * (1 - fraction("tolerance", tolerance))
-    refuse_incompatible(rows, signs, radius)
+    require_disjoint_caps(rows, signs, radius)
     points = sample(rows, radius, many, rng).reshape(-1, rows.shape[1])
     owner = np.repeat(np.arange(len(rows)), many)
     for used in range(1, whole("rounds", rounds) + 1):
@@ -104,7 +115,7 @@ def robust_interpolant(
 
 
 def ridge_interpolant(
-    activation: str | Shape,
+    activation: str | KernelActivation,
     x: ArrayLike,
     y: ArrayLike,
     delta: Scalar,
@@ -116,8 +127,12 @@ def ridge_interpolant(
     """a = (G + lam I)^{-1} Y on samples of the caps, with its true sup error and margin.
 
     Takes labels that conflict, too: where caps of opposite labels meet, the error is at least 1.
+
+    Args:
+        lam: the ridge.
+        activation, x, y, delta, rng, samples: as for `robust_interpolant`.
     """
-    own, rows = shape(activation), on_sphere("x", x)
+    own, rows = get_activation(activation), on_sphere("x", x)
     signs, radius, many = labels("y", y, len(rows)), cap_radius(delta), whole("samples", samples, 2)
     ridge = float(positive("lam", scalar("lam", lam)))
     points = sample(rows, radius, many, rng).reshape(-1, rows.shape[1])

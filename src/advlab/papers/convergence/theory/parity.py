@@ -15,7 +15,7 @@ import numpy as np
 
 from ....core.checks import Array, ArrayLike, Scalar, positive, whole
 from ....core.errors import AdvlabError
-from .activations import Shape
+from .activations import KernelActivation
 from .inputs import on_sphere
 from .kernels import gram
 from .quadrature import hermite_coefficients
@@ -46,15 +46,20 @@ class Ranks(NamedTuple):
 
 
 def parity(
-    activation: str | Shape | Callable,
+    activation: str | KernelActivation | Callable,
     degree: int = 20,
     tolerance: Scalar = 1e-11,
     breaks: Sequence[Scalar] = (),
 ) -> Parity:
-    """The parities of an activation, or of a slope sigma' given as a function.
+    """The parities of an activation.
 
-    A coefficient counts as zero below `tolerance` times the length of all. More degrees want a
-    smaller tolerance: those of sin fall like 1/sqrt(k!).
+    Args:
+        activation: a name, one's own, or a slope sigma' as a function.
+        degree: the last Hermite coefficient that is looked at.
+        tolerance: a coefficient counts as zero below this times the length of all. More degrees
+            want a
+            smaller one: those of sin fall like 1/sqrt(k!).
+        breaks: where sigma' jumps or bends, if it is a function.
     """
     last, cut = whole("degree", degree, 8), float(positive("tolerance", tolerance))
     h = hermite_coefficients(activation, last, breaks)
@@ -66,10 +71,15 @@ def parity(
     return Parity(even, odd, h)
 
 
-def parity_ranks(activation: str | Shape, x: ArrayLike, tolerance: Scalar = 1e-9) -> Ranks:
-    """Ranks of (K(x, y) + K(x, -y))/2 and (K(x, y) - K(x, -y))/2 on the rows of x.
+def parity_ranks(
+    activation: str | KernelActivation, x: ArrayLike, tolerance: Scalar = 1e-9
+) -> Ranks:
+    """Ranks of (K(x, y) + K(x, -y))/2 and (K(x, y) - K(x, -y))/2 on points.
 
-    Eigenvalues below `tolerance` times the largest of both parts count as zero.
+    Args:
+        activation: a name, or one's own.
+        x: the points, unit vectors as rows.
+        tolerance: eigenvalues below this times the largest of both parts count as zero.
     """
     rows, cut = on_sphere("x", x), float(positive("tolerance", tolerance))
     same, other = gram(activation, rows), gram(activation, rows, -rows)
@@ -80,7 +90,11 @@ def parity_ranks(activation: str | Shape, x: ArrayLike, tolerance: Scalar = 1e-9
 
 
 def lifted(x: ArrayLike) -> Array:
-    """x -> (x, 1)/sqrt(2): no two lifted points are antipodal. (Footnote 14 forgets the root.)"""
+    """x -> (x, 1)/sqrt(2): no two lifted points are antipodal. (Footnote 14 forgets the root.)
+
+    Args:
+        x: unit vectors as rows.
+    """
     rows = on_sphere("x", x)
     return np.column_stack([rows, np.ones(len(rows))]) / np.sqrt(2)
 

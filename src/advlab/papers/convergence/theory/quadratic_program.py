@@ -26,10 +26,15 @@ class LeastNorm(NamedTuple):
 
 
 def least_norm(gram: ArrayLike, y: ArrayLike, eps: Scalar) -> LeastNorm:
-    """min ||g||_H subject to |g(z_t) - y_t| <= eps on points of this Gram matrix.
+    """min ||g||_H subject to |g(z_t) - y_t| <= eps.
 
-    With gram = F F' the program is min |b|^2 subject to |F b - y| <= eps, which is well
-    conditioned where the Gram matrix is not; its multipliers are the coefficients.
+    With gram = F F' the program is min |b|^2 subject to |F b - y| <= eps, which is well conditioned
+    where the Gram matrix is not; its multipliers are the coefficients.
+
+    Args:
+        gram: K(z_s, z_t).
+        y: the targets.
+        eps: how far g may be from them.
     """
     matrix, target, width = finite("gram", gram), finite("y", y), scalar("eps", eps)
     if target.ndim != 1 or matrix.shape != (len(target), len(target)):
@@ -65,7 +70,12 @@ def _program(factor: Array, y: Array, eps: float) -> tuple[Status, Array]:
 
 
 def least_error(factor: Array, y: Array) -> float:
-    """min_b max |F b - y|: always feasible, so it answers where the first program breaks down."""
+    """min_b max |F b - y|: always feasible, so it answers where the first program breaks down.
+
+    Args:
+        factor: F with F F' the Gram matrix.
+        y: the targets.
+    """
     rows = np.column_stack([np.vstack([factor, -factor]), -np.ones(2 * len(y))])
     cost = np.r_[np.zeros(factor.shape[1]), 1.0]
     found = _solve(np.zeros(len(cost)), cost, rows, y, 0.0)

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from ....core.checks import Array, ArrayLike, Numbers, Scalar, cosine, finite, vector, whole
-from .activations import Curve, Shape, shape
+from .activations import Curve, KernelActivation, get_activation
 
 FAR = 13.0
 """The normal density is below 1e-36 out there."""
@@ -18,11 +18,14 @@ NODES = 200
 
 
 def kernel_by_quadrature(
-    slope: str | Shape | Callable, c: ArrayLike, breaks: Sequence[Scalar] = ()
+    slope: str | KernelActivation | Callable, c: ArrayLike, breaks: Sequence[Scalar] = ()
 ) -> Numbers:
-    """K(c) = c E[sigma'(u) sigma'(v)] by a rule in two dimensions; `breaks` of sigma' as a Shape's.
+    """K(c) = c E[sigma'(u) sigma'(v)] with u standard normal and v = c u + sqrt(1 - c^2) z.
 
-    u is standard normal and v = c u + sqrt(1 - c^2) z.
+    Args:
+        slope: an activation, or sigma' as a function.
+        c: <x, y> of unit vectors.
+        breaks: where sigma' jumps or bends, if it is a function.
     """
     curve, cuts = _curve(slope, breaks)
     cosines = cosine(c)
@@ -32,34 +35,51 @@ def kernel_by_quadrature(
 
 
 def hermite_coefficients(
-    slope: str | Shape | Callable, degree: int = 40, breaks: Sequence[Scalar] = ()
+    slope: str | KernelActivation | Callable, degree: int = 40, breaks: Sequence[Scalar] = ()
 ) -> Array:
-    """h_k = E[sigma'(z) He_k(z)]/sqrt(k!) for k = 0, ..., degree."""
+    """h_k = E[sigma'(z) He_k(z)]/sqrt(k!) for k = 0, ..., degree.
+
+    Args:
+        slope: an activation, or sigma' as a function.
+        degree: the last k.
+        breaks: where sigma' jumps or bends, if it is a function.
+    """
     curve, cuts = _curve(slope, breaks)
     z, weight = _normal_rule(cuts)
     return _hermites(z, whole("degree", degree, 0)) @ (weight * curve(z))
 
 
 def kernel_by_hermite(coefficients: ArrayLike, c: ArrayLike) -> Numbers:
-    """K(c) = sum_k h_k^2 c^(k+1)."""
+    """K(c) = sum_k h_k^2 c^(k+1).
+
+    Args:
+        coefficients: h_0, h_1, ...
+        c: <x, y> of unit vectors.
+    """
     h = vector("coefficients", coefficients)
     return np.polynomial.Polynomial(np.r_[0.0, h**2])(cosine(c))
 
 
-def with_series(activation: str | Shape, degree: int = 60) -> Shape:
+def with_series(activation: str | KernelActivation, degree: int = 60) -> KernelActivation:
     """The activation with the kernel of its first Hermite coefficients in place of a closed form.
 
     A polynomial with coefficients >= 0 is a kernel itself, so Gram matrices stay semi-definite.
+
+    Args:
+        activation: a name, or one's own.
+        degree: of the last coefficient.
     """
-    own = shape(activation)
+    own = get_activation(activation)
     series = np.polynomial.Polynomial(np.r_[0.0, hermite_coefficients(own, degree) ** 2])
     return replace(own, kernel=series, kernel_slope=series.deriv())
 
 
-def _curve(slope: str | Shape | Callable, breaks: Sequence[Scalar]) -> tuple[Curve, Array]:
+def _curve(
+    slope: str | KernelActivation | Callable, breaks: Sequence[Scalar]
+) -> tuple[Curve, Array]:
     if not callable(slope):
-        slope = shape(slope)
-    if isinstance(slope, Shape):
+        slope = get_activation(slope)
+    if isinstance(slope, KernelActivation):
         return slope.dphi, np.array(slope.breaks)
     return slope, np.unique(finite("breaks", list(breaks)))
 
@@ -109,7 +129,7 @@ def _panels(cuts: Array, nodes: int = 20) -> tuple[Array, Array]:
 
 
 def _hermites(z: Array, degree: int) -> Array:
-    """He_k(z)/sqrt(k!), one row a degree."""
+    """He_k(z)/sqrt(k!), one row per degree."""
     rows = np.ones((degree + 1, len(z)))
     if degree:
         rows[1] = z

@@ -1,4 +1,4 @@
-"""The picture of S6: f along a line, its size, its errors, and the blocks it is made of."""
+"""f_S along a line, its size, its errors, and the blocks it is made of."""
 
 import polars as pl
 

@@ -1,4 +1,4 @@
-"""The networks of S6 on grid data: four errors, sizes, and f along a line."""
+"""f_S in six forms on grid data: four errors, sizes, and f along a line."""
 
 from itertools import product
 from typing import Literal
@@ -17,7 +17,6 @@ from ... import theory
 from ...models import ReluProgram
 
 NAME = "cgro/s6 decisive"
-"""Not the streams of the trial that chose how many points of a ball are drawn."""
 DELTA, SEPARATION, SPACING, HEIGHT = 0.1, 0.25, 0.25, 0.02
 DEPTH, PRODUCT_DEPTH = 6, 4
 Way = tuple[Norm, str, str]

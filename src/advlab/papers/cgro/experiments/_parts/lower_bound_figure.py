@@ -1,4 +1,4 @@
-"""The picture of S7: sizes that grow with D, C(mu), and how much of their time recursions take."""
+"""Sizes that grow with D, C(mu), and how much of their time recursions take."""
 
 import polars as pl
 
@@ -36,7 +36,7 @@ def _share_curves(table: pl.DataFrame) -> AnyChart:
         "x",
         "value",
         "version",
-        title="C(mu): the VC dimension a point",
+        title="C(mu): the VC dimension per point",
         x_title="share mu that may be lost",
         y_title="C(mu)",
     )

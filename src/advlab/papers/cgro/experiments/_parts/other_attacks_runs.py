@@ -1,4 +1,4 @@
-"""The networks of S1 under other attacks: exact checks on the way, and critical radii at the end.
+"""Networks under other attacks: exact checks on the way, and critical radii at the end.
 
 An input's critical radius is found by bisection. f(cX) = c^3 f(X), so X in a ball of radius r is
 X/r in one of radius 1, and each row has a radius of its own.
@@ -85,7 +85,7 @@ class _Run:
     points: PatchPoints
     start: Tensor
     checks: dict[str, Tensor] = field(default_factory=dict)
-    """One number a replicate."""
+    """One number per replicate."""
 
     def train(self, case: Case) -> PatchState:
         """Every step of u is seen; at some steps the network is made in d dimensions."""
@@ -103,7 +103,7 @@ class _Run:
         return state
 
     def _gta(self) -> dict[str, Tensor]:
-        """Claim 1: the generic attack against the closed form."""
+        """The generic attack (A) against its closed form."""
         law, (x, y, signal) = self.law, self.points
         attack = GTA(surrogate=SignalPatch(law.direction()), gamma=law.gamma)
         ball, loss = Ball(norm="l2", radius=law.delta), lambda x: x.flatten(1)[:, 0]
@@ -120,7 +120,7 @@ class _Run:
         }
 
     def _compare(self, state: PatchState, after: PatchState) -> None:
-        """Claims 2 and 3 at one step: the largest differences so far, one a replicate."""
+        """Gradient and parts of y f at one step: the largest differences so far, per replicate."""
         weight, moved = (one.lift(self.law, self.points, self.start) for one in (state, after))
         attacked, y = self.law.gta(self.points), self.points.y
         for r, (w, by_hand) in enumerate(zip(weight, (moved - weight), strict=True)):

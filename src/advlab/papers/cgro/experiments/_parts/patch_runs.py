@@ -26,29 +26,29 @@ Look = Callable[[PatchState], dict[str, Tensor]]
 
 
 @dataclass
-class Clock:
+class EventTimes:
     """The first recorded step at which each event was seen; infinity if it was not."""
 
     signal: Tensor
-    """max_r alpha u_r >= 1: T_0, one a replicate."""
+    """max_r alpha u_r >= 1: T_0, one per replicate."""
     memorised: Tensor
-    """V_i >= 1: T_1,i, one an example of each replicate."""
+    """V_i >= 1: T_1,i, one per example of each replicate."""
     half: Tensor
-    """median_i V_i >= 1/2, one a replicate."""
+    """median_i V_i >= 1/2, one per replicate."""
 
     @classmethod
-    def of(cls, problem: PatchProblem) -> "Clock":
+    def of(cls, problem: PatchProblem) -> "EventTimes":
         never = torch.full_like(problem.y, torch.inf)
         return cls(never[:, 0].clone(), never, never[:, 0].clone())
 
-    def see(self, state: PatchState) -> None:
+    def record(self, state: PatchState) -> None:
         V = state.V
-        events = (
+        reached_now = (
             (self.signal, state.problem.alpha * state.u.amax(1) >= 1),
             (self.memorised, V >= 1),
             (self.half, V.median(1).values >= 0.5),
         )
-        for times, reached in events:
+        for times, reached in reached_now:
             times[reached & times.isinf()] = state.step
 
 
@@ -59,18 +59,18 @@ def run(
     steps: int,
     look: Look,
     shown: Collection[int],
-) -> tuple[Clock, list[tuple[int, dict[str, Tensor]]]]:
-    """Train, read the clock at every step to 100 and every percent after, and look where asked."""
-    clock, seen = Clock.of(problem), []
+) -> tuple[EventTimes, list[tuple[int, dict[str, Tensor]]]]:
+    """Train, record events at every step to 100 and every percent after, and look where asked."""
+    events, seen = EventTimes.of(problem), []
     for state in trajectory(problem, lam, eta, {*log_steps(steps, 1.01), *shown}):
-        clock.see(state)
+        events.record(state)
         if state.step in shown:
             seen.append((state.step, look(state)))
-    return clock, seen
+    return events, seen
 
 
 def tidy(seen: Sequence[tuple[int, dict[str, Tensor]]], columns: dict[str, Any]) -> pl.DataFrame:
-    """One row a replicate and step; `columns` are the same at every step."""
+    """One row per replicate and step; `columns` are the same at every step."""
     return pl.concat(
         pl.DataFrame(
             {"step": step, **columns} | {name: value.numpy() for name, value in found.items()}

@@ -17,7 +17,7 @@ BANDS = {"signal": SIGNAL, "median V": NOISE}
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    """One column a lambda: forces above, errors below."""
+    """One column per lambda: forces above, errors below."""
     rows = table.filter(pl.col("step") > 0, part="phases")
     lams = sorted(rows["lam"].unique(), reverse=True)
     highest = float(rows.select(pl.max_horizontal("signal", "largest V").max()).item())

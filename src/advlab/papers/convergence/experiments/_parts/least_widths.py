@@ -1,4 +1,4 @@
-"""The least width at which a two-layer ReLU network fits every point, or every ball (A5)."""
+"""The least width at which a two-layer ReLU network fits every point, or every ball."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -136,5 +136,5 @@ class _Search:
         return (worst < 0).reshape(-1, self.n).all(1)
 
     def _streams(self, *purpose: object) -> list[torch.Generator]:
-        """One generator a run, whatever other runs there are."""
+        """One generator per run, whatever other runs there are."""
         return [generator(self.name, self.training, self.d, *purpose, *run) for run in self.runs]

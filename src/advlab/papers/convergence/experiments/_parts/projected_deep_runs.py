@@ -1,4 +1,4 @@
-"""What experiment A2 computes: projected training, and what the proof of Theorem 4.1 rests on."""
+"""Projected training of deep networks, and what the proof of Theorem 4.1 rests on."""
 
 import math
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def network(case: Case, rng: torch.Generator) -> DeepReLU:
 
 
 def train(case: Case) -> pl.DataFrame:
-    """One row a step and seed: `loss` is L_A(W_t), `displacement` the largest over layers of
+    """One row per step and seed: `loss` is L_A(W_t), `displacement` the largest over layers of
     ||W_h - W0_h||_F sqrt(m), which R bounds, and `projected` whether a layer is on its boundary.
 
     A seed has the same data, start and generator of the attack for every R.
@@ -98,7 +98,7 @@ def _displacement(stack: Stack, h: int, width: int) -> Callable[[nn.Module], Ten
 
 
 def linearity(case: Case) -> pl.DataFrame:
-    """`residual` of section 2.3 for each R and seed: how far f is from its linearisation at W1."""
+    """`residual` for each R and seed: how far f is from its linearisation at W1 (Lemma A.6)."""
     rows = []
     for seed in case.seeds:
         data = DATA.sample(generator(NAME, "data", seed))
@@ -113,7 +113,7 @@ def linearity(case: Case) -> pl.DataFrame:
 
 
 def inputs(case: Case) -> pl.DataFrame:
-    """Lemma A.4 for ten pairs of points a seed: the worst of each."""
+    """Lemma A.4 for ten pairs of points per seed: the worst of each."""
     rows = []
     for seed in case.seeds:
         rng = generator(NAME, "inputs", case.width, case.depth, seed)

@@ -1,4 +1,4 @@
-"""What experiment A6 computes: runs that are audited against a comparator found beforehand.
+"""Runs that are audited against a comparator found beforehand.
 
 The comparator W* is where a longer training against PGD ends, from the same start and, in deep
 networks, in the same balls. The inequalities hold for every comparator; this one has a small
@@ -68,7 +68,7 @@ class Case(two_layer_runs.Case):
 
 
 def audited(case: Case) -> pl.DataFrame:
-    """One row a shown number of steps and seed: all that the audit says of the steps so far."""
+    """One row per shown number of steps and seed: all that the audit says of the steps so far."""
     goal = train(case.longer, NAME).model
     audit = Audit(goal, projected=case.R is not None)
     train(case, NAME, watch=audit)
@@ -101,7 +101,7 @@ def _so_far(case: Case, report: Report) -> pl.DataFrame:
 def _with_theorem(case: Case, table: pl.DataFrame, report: Report, goal: nn.Module) -> pl.DataFrame:
     """With Theorem 5.1's explicit bound (`theorem`) for these steps, its W*'s worst-case loss, and
     the smallest slack so far of the step inequality it rests on (`slack`)."""
-    shape = SHAPES[two_layer_runs.SHAPE]()
+    shape = SHAPES[two_layer_runs.ACTIVATION]()
     if shape.bound is None or shape.lipschitz is None:
         return table
     L = LIPSCHITZ["pseudo_huber"]

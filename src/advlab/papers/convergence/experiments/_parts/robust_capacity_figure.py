@@ -1,4 +1,4 @@
-"""The picture of A5: balls in the plane, where they end, widths, counts, and a brittle fit."""
+"""Balls in the plane, where they end, widths, counts, and a brittle fit."""
 
 import altair as alt
 import numpy as np
@@ -12,7 +12,7 @@ LABELLINGS = {
     "Two labels: two disjoint balls": ([1, -1, -1, 1], [-1, 1, -1, 1]),
     "One label: one ball is enough": ([1, 1, -1, 1], [-1, -1, 1, 1]),
 }
-"""Of the points of two clusters in the plane, two a panel."""
+"""Of the points of two clusters in the plane, two per panel."""
 EPS, ROW = 0.9, 4.6
 """In units of delta: the spread of a cluster, and the distance of two pictures in a panel."""
 SEEN = ((3.4, 14.6), (-2.3 - ROW, 2.6))

@@ -28,10 +28,10 @@ from ...measures.compatibility import compatibility
 from ...reductions import ExplicitAdversarial, ExplicitLoss
 
 AttackName = Literal["identity", "random", "fixed", "fgm", "pgd", "anti", "switch", "transfer"]
-SHAPE = "sin_cos"
+ACTIVATION = "sin_cos"
 ASCENT = PGD(steps=10, step_size=0.25, random_start=False, jump=False)
 """Steps of 2.5 radius/10 from the clean input."""
-PRICES: dict[AttackName, float] = {
+PASSES_PER_STEP: dict[AttackName, float] = {
     "identity": 2,
     "random": 3,
     "fixed": 2,
@@ -62,7 +62,9 @@ class Case(lab.Case):
 
     @property
     def cost(self) -> float:
-        return PRICES[self.attack] * self.steps * self.replicates * (self.width + 200) / 1e6
+        return (
+            PASSES_PER_STEP[self.attack] * self.steps * self.replicates * (self.width + 200) / 1e6
+        )
 
     @property
     def lr(self) -> float:
@@ -96,7 +98,7 @@ class Case(lab.Case):
     def networks(self, name: str, dtype: torch.dtype | None = None) -> Stack:
         rngs = generators(name, "start", self.width, seeds=self.seeds)
         drawn = Stack.draw(
-            lambda rng: TwoLayer.draw(self.d, self.width, SHAPE, rng, init="paired"), rngs
+            lambda rng: TwoLayer.draw(self.d, self.width, ACTIVATION, rng, init="paired"), rngs
         )
         return drawn.to(dtype or self.dtype)
 
@@ -105,7 +107,7 @@ class Case(lab.Case):
         if self.attack == "transfer":
             rngs = generators(name, "other networks", seeds=self.seeds)
             others = Stack.draw(
-                lambda rng: TwoLayer.draw(self.d, 64, SHAPE, rng, init="torch"), rngs
+                lambda rng: TwoLayer.draw(self.d, 64, ACTIVATION, rng, init="torch"), rngs
             )
             return Transfer(source=others.to(self.dtype), inner=ASCENT)
         return MAPS[self.attack]

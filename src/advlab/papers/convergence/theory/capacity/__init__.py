@@ -1,6 +1,6 @@
-"""How large a network must be to fit n points robustly (convergence paper, section 6).
+"""How large a network must be to fit n points robustly (section 6 of the convergence paper).
 
-Shattering by two disjoint balls, VC calculators, and explicit networks that interpolate.
+Shattering by two disjoint balls (Theorem 6.1), and explicit networks that interpolate.
 """
 
 from .balls import Balls as Balls
@@ -13,9 +13,3 @@ from .shattering import gamma as gamma
 from .shattering import tau_interval as tau_interval
 from .spline import RidgeSpline as RidgeSpline
 from .spline import plain_interpolator as plain_interpolator
-from .vc import Sandwich as Sandwich
-from .vc import network_parameters as network_parameters
-from .vc import robust_vc_floor as robust_vc_floor
-from .vc import smallest_width as smallest_width
-from .vc import vc_sandwich as vc_sandwich
-from .vc import vc_upper_bound as vc_upper_bound

@@ -65,10 +65,17 @@ class Balls:
 
 
 def shatter(n: int, d: int, delta: Scalar, eps: Scalar, labels: Any) -> Balls:
-    """The n balls that realise these labels of the floor(n/2) d points, in the points' order.
+    """The n balls that realise labels of the floor(n/2) d points of `cluster_points`.
 
     tau is the middle of its interval. Balls without a use go far away: the second one of a cluster
     of one label, and the last of an odd n.
+
+    Args:
+        n: the number of balls.
+        d: the dimension.
+        delta: their radius.
+        eps: the spread of a cluster.
+        labels: +1 or -1, in the points' order.
     """
     points = cluster_points(n, d, delta, eps)
     clusters, radius, spread = len(points), length("delta", delta), length("eps", eps)

@@ -1,7 +1,7 @@
-"""Robust interpolation in l2 by square networks, O(d log + nd) parameters (CGRO spec 2.6).
+"""Robust interpolation in l2 by square networks, O(d log + nd) parameters.
 
 Inputs are moved to t in [0, 1]^d, and |x - x_i|^2 = w^2 (sum_j t_j^2 - 2 t.t_i + |t_i|^2) with w
-the width of the box. One square network a coordinate serves all n points; their error adds up to
+the width of the box. One square network per coordinate serves all n points; their error adds up to
 e1 = w^2 d 2^{-2k-2}, always upwards. A soft indicator of two ReLUs is 1 up to delta^2 + e1 and 0
 from (separation - delta)^2 on, which needs e1 < separation (separation - 2 delta).
 """
@@ -48,10 +48,16 @@ class RobustL2:
 
 
 def robust_l2(points: Any, labels: Any, delta: Scalar, depth: int | None = None) -> RobustL2:
-    """sum_i y_i I(|x - x_i|^2) as a ReLU network: y f >= 1 on the ball of radius delta around each
-    point, and f = y where balls of equal labels are as far apart as those of different ones.
+    """sum_i y_i I(|x - x_i|^2) as a ReLU network: y f >= 1 on the ball around each point.
 
-    By default the least depth whose error fills at most half of its room.
+    f = y where balls of equal labels are as far apart as those of different ones.
+
+    Args:
+        points: rows (n, d).
+        labels: +1 or -1.
+        delta: the radius of the balls.
+        depth: k of the square networks, by default the least whose error fills at most half of its
+            room.
     """
     radius, found = length("delta", delta), require_separated(points, labels, delta, "l2")
     rows = points_of(points)

@@ -1,4 +1,4 @@
-"""Robust interpolation in linf with n (6d + 1) + n + 1 parameters, exact (section 2.11)."""
+"""Robust interpolation in linf with n (6d + 1) + n + 1 parameters, exact."""
 
 from typing import Any
 
@@ -13,6 +13,11 @@ def robust_linf(points: Any, labels: Any, delta: Scalar) -> Network:
     With D the separation less 2 delta, term i is 1 on the closed ball of radius delta around x_i,
     and 0 on the balls of the other label. So y f >= 1 on every ball, and f = y where balls of equal
     labels are as far apart.
+
+    Args:
+        points: rows (n, d).
+        labels: +1 or -1.
+        delta: the radius of the balls.
     """
     found = require_separated(points, labels, delta, "linf")
     rows, radius = points_of(points), length("delta", delta)

@@ -22,6 +22,12 @@ def cluster_points(n: int, d: int, delta: Scalar, eps: Scalar) -> Array:
     """(floor(n/2), d, d): the points c_i + eps e_j that n balls of radius delta shatter.
 
     Clusters lie at c_i = (6 i delta, 0, ..., 0), i = 1, 2, ..., out of reach of one another.
+
+    Args:
+        n: the number of balls.
+        d: the dimension.
+        delta: their radius.
+        eps: the spread of a cluster.
     """
     clusters, dims = whole("n", n, 2) // 2, whole("d", d, 1)
     centres = np.zeros((clusters, 1, dims))
@@ -32,9 +38,13 @@ def cluster_points(n: int, d: int, delta: Scalar, eps: Scalar) -> Array:
 def gamma(d: int, k: int) -> float:
     """gamma_k: the construction splits a cluster k to d-k if and only if delta > gamma_k eps.
 
-    (sqrt(d)/2) (1 - 1/max(k, d-k) + 1/d), at most sqrt(d)/2. For d = 2, k = 1 every eps will do,
-    so gamma is 0: the two points are alone in their balls, and what is far apart can be told
-    apart. A cluster of one label (k = 0 or d) takes one ball around c, so gamma is 1.
+    (sqrt(d)/2) (1 - 1/max(k, d-k) + 1/d), at most sqrt(d)/2. For d = 2, k = 1 every eps will do, so
+    gamma is 0: the two points are alone in their balls, and what is far apart can be told apart. A
+    cluster of one label (k = 0 or d) takes one ball around c, so gamma is 1.
+
+    Args:
+        d: the dimension, and the number of points.
+        k: how many have label +1.
     """
     dims, positive = whole("d", d, 1), whole("k", k, 0)
     if positive > dims:
@@ -51,6 +61,12 @@ def tau_interval(d: int, k: int, delta: Scalar, eps: Scalar) -> tuple[float, flo
 
     (delta - eps/sqrt(d), sqrt(delta^2 - eps^2 (1 - 1/k))), empty if its ends are in the wrong
     order; the upper end is nan where no ball of radius delta holds the k points.
+
+    Args:
+        d: the dimension, and the number of points.
+        k: how many the ball holds.
+        delta: its radius.
+        eps: the spread of the cluster.
     """
     dims, held = whole("d", d, 1), whole("k", k, 1)
     radius, spread = length("delta", delta), length("eps", eps)

@@ -1,4 +1,4 @@
-"""Plain interpolation: n points in any dimension take d + 2n parameters (section 2.11).
+"""Plain interpolation: n points in any dimension take d + 2n parameters (section 6).
 
 f(x) = sum_k c_k relu(u.x - b_k), with u a random direction. It fits every point, and is a function
 of u.x only: other points are as near in u.x as chance has it, so it is seldom robust.
@@ -36,6 +36,10 @@ class RidgeSpline:
 
         u.x takes every value within radius |u|; a piecewise linear function is extreme at the ends
         or at a knot.
+
+        Args:
+            x: centres as rows.
+            radius: of the balls.
         """
         reach = scalar("radius", radius) * float(np.linalg.norm(self.direction))
         t = (stack("x", x, self.direction.size) @ self.direction)[..., None]
@@ -51,6 +55,11 @@ def plain_interpolator(points: Any, values: Any, rng: np.random.Generator) -> Ri
     """f(x_i) = values_i, by a triangular solve along a random unit direction.
 
     Knots: b_1 one mean gap below the least t_i = u.x_i, then b_k = t_{k-1} in their order.
+
+    Args:
+        points: rows (n, d).
+        values: what f is there.
+        rng: for the direction.
     """
     rows = points_of(points)
     target = finite("values", values)

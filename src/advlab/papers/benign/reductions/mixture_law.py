@@ -23,12 +23,12 @@ from ....core.randomness import normal, uniform
 from ....models import Stack, TwoLayer
 from ....models.activations import Activation
 from ....reductions.bartlett import bartlett
-from ..data import Mixture
+from ..data import NoisyMixture
 from ..data.mixture import Clusters, Quartic
 
 
 @dataclass(frozen=True)
-class Problem:
+class MixtureProblem:
     """Training set, test set and network in k coordinates, mu along the first; or R of each."""
 
     train: Clusters
@@ -54,7 +54,9 @@ class Start(Config):
         )
 
 
-def draw(data: Mixture, start: Start, rng: torch.Generator, tested: int = 2000) -> Problem:
+def draw(
+    data: NoisyMixture, start: Start, rng: torch.Generator, tested: int = 2000
+) -> MixtureProblem:
     """One problem: data.n examples, a network and `tested` fresh examples, float64.
 
     Weights of a "symmetric" start are Gaussian, and no d-vector is made at all. Those of a "torch"
@@ -66,19 +68,19 @@ def draw(data: Mixture, start: Start, rng: torch.Generator, tested: int = 2000) 
     k = net.weight.shape[1]
     train = _clusters(data, torch.cat([_normal(data.n, k, rng), _own(data, k, rng)], 1), rng)
     test = _clusters(data, _normal(tested, train.x.shape[1], rng), rng)
-    return Problem(train, test, _widened(net, train.x.shape[1]))
+    return MixtureProblem(train, test, _widened(net, train.x.shape[1]))
 
 
 def draw_stack(
-    data: Mixture, start: Start, generators: Sequence[torch.Generator], tested: int = 2000
-) -> Problem:
+    data: NoisyMixture, start: Start, generators: Sequence[torch.Generator], tested: int = 2000
+) -> MixtureProblem:
     """R problems with their networks as a stack; replicate r depends on generator r only."""
     drawn = [draw(data, start, rng, tested) for rng in generators]
     train, test = (
         Clusters(*map(torch.stack, zip(*parts, strict=True)))
         for parts in ([one.train for one in drawn], [one.test for one in drawn])
     )
-    return Problem(train, test, Stack([one.model for one in drawn]))
+    return MixtureProblem(train, test, Stack([one.model for one in drawn]))
 
 
 def _network(d: int, start: Start, rng: torch.Generator) -> TwoLayer:
@@ -104,12 +106,12 @@ def _seen(rows: Float[Tensor, "m d"]) -> Float[Tensor, "m k"]:
     return torch.cat([first, triangle], 1)
 
 
-def _own(data: Mixture, k: int, rng: torch.Generator) -> Float[Tensor, "n own"]:
+def _own(data: NoisyMixture, k: int, rng: torch.Generator) -> Float[Tensor, "n own"]:
     """The inputs' parts in the d - k directions that no row has."""
     return bartlett(data.n, data.d - k, rng)
 
 
-def _clusters(data: Mixture, normals: Float[Tensor, "n k"], rng: torch.Generator) -> Clusters:
+def _clusters(data: NoisyMixture, normals: Float[Tensor, "n k"], rng: torch.Generator) -> Clusters:
     noise = normals * data.law.variance**0.5
     return data.around(noise, uniform(noise[:, 0], rng), rng)
 

@@ -6,9 +6,9 @@ alpha.
 
 from .assumptions import Assumptions as Assumptions
 from .assumptions import check_assumptions as check_assumptions
-from .averaging_classifier import Proxy as Proxy
+from .averaging_classifier import AveragingAccuracy as AveragingAccuracy
+from .averaging_classifier import averaging_accuracy as averaging_accuracy
 from .averaging_classifier import averaging_contour as averaging_contour
-from .averaging_classifier import averaging_proxy as averaging_proxy
 from .constants import C1 as C1
 from .constants import C2 as C2
 from .constants import Bounds as Bounds
@@ -29,13 +29,6 @@ from .lower_bound import overlap as overlap
 from .lower_bound import overlap_monte_carlo as overlap_monte_carlo
 from .lower_bound import robust_error_lower_bound as robust_error_lower_bound
 from .lower_bound import robust_error_lower_bound_of_law as robust_error_lower_bound_of_law
-from .tails import AntiConcentration as AntiConcentration
-from .tails import anti_concentration as anti_concentration
-from .tails import flip_share_bound as flip_share_bound
-from .tails import flip_tail as flip_tail
-from .tails import minimax_exponent as minimax_exponent
-from .tails import noise_norm_bound as noise_norm_bound
-from .tails import projection_bound as projection_bound
 from .upper_bound import SampleSizes as SampleSizes
 from .upper_bound import certificate as certificate
 from .upper_bound import clean_upper_bound as clean_upper_bound

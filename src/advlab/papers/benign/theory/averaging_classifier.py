@@ -16,7 +16,7 @@ from ....core.errors import AdvlabError
 from .inputs import flip_rate
 
 
-class Proxy(NamedTuple):
+class AveragingAccuracy(NamedTuple):
     """q and the two accuracies on noisy labels; the largest possible is 1 - beta."""
 
     q: Numbers
@@ -24,16 +24,16 @@ class Proxy(NamedTuple):
     robust_accuracy: Numbers
 
 
-def averaging_proxy(
+def averaging_accuracy(
     n: ArrayLike, d: ArrayLike, mu_norm: ArrayLike, alpha: ArrayLike, beta: ArrayLike
-) -> Proxy:
+) -> AveragingAccuracy:
     """q, (1 - beta) Phi(q) + beta Phi(-q) and (1 - beta) Phi(q - alpha) + beta Phi(-q - alpha)."""
     sizes, dims, length = positive("n", n), positive("d", d), nonnegative("mu_norm", mu_norm)
     radius, rate = nonnegative("alpha", alpha), flip_rate(beta)
     together(n=sizes, d=dims, mu_norm=length, alpha=radius, beta=rate)
     s = sizes * (1 - 2 * rate)
     q = s * length**2 / np.sqrt(s**2 * length**2 + sizes * dims)
-    return Proxy(q[()], _accuracy(q, 0.0, rate)[()], _accuracy(q, radius, rate)[()])
+    return AveragingAccuracy(q[()], _accuracy(q, 0.0, rate)[()], _accuracy(q, radius, rate)[()])
 
 
 def averaging_contour(

@@ -16,10 +16,10 @@ from ....core.checks import (
     vector,
 )
 from ....linear.minimiser import optimal_path
-from ....linear.paths import Ridge
+from ....linear.paths import RidgePath
 from ....linear.risks import adversarial_risks, total_variance
-from ....linear.roots import zeros
-from .surrogate import pull, xi_eff
+from ....linear.roots import find_roots
+from .surrogate import attack_moments, xi_eff
 
 _GRID = np.linspace(-46.0, 60.0, 1061)
 
@@ -57,7 +57,7 @@ def algorithm_limit(
     smoothing = np.asarray(xi_eff(xi, convention))
     shape = together(radius=eps, xi=smoothing)
     eps, smoothing = (np.broadcast_to(part, shape).ravel() for part in (eps, smoothing))
-    family = Ridge(truth, noise, matrix)
+    family = RidgePath(truth, noise, matrix)
     kappa = _largest_zero(family, eps, smoothing).reshape(shape)
     gone = np.isinf(kappa)[..., None]
     theta = np.where(gone, 0.0, family.at(np.where(np.isinf(kappa), 0.0, kappa)))
@@ -78,7 +78,7 @@ def kappa_alg(
     return algorithm_limit(theta0, sigma2, radius, xi, convention, cov).kappa
 
 
-def _largest_zero(family: Ridge, eps: Array, xi: Array) -> Array:
+def _largest_zero(family: RidgePath, eps: Array, xi: Array) -> Array:
     # The path depends on neither eps nor xi, so one scan serves all of them.
     grid = np.log(family.eigenvalues.max()) + _GRID
     scan = _imbalance(grid, eps[:, None], xi[:, None], family)
@@ -88,14 +88,14 @@ def _largest_zero(family: Ridge, eps: Array, xi: Array) -> Array:
     inside = np.flatnonzero(above.any(axis=1) & (last < above.shape[1] - 1))
     e, f = eps[inside], xi[inside]
     first, second = grid[last[inside]], grid[last[inside] + 1]
-    kappa[inside] = np.exp(zeros(lambda x: _imbalance(x, e, f, family), first, second))
+    kappa[inside] = np.exp(find_roots(lambda x: _imbalance(x, e, f, family), first, second))
     return kappa
 
 
-def _imbalance(log_kappa: Array, eps: Array, xi: Array, family: Ridge) -> Array:
+def _imbalance(log_kappa: Array, eps: Array, xi: Array, family: RidgePath) -> Array:
     kappa = np.exp(log_kappa)
     a, s, _ = family.profile(kappa)
-    k1, k2 = pull(a, s, xi)
+    k1, k2 = attack_moments(a, s, xi)
     inward = eps * s**2 * k1 + eps**2 * k2
     return inward / (1 + eps * a**2 * k1) / kappa - 1
 

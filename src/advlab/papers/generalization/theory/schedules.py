@@ -13,7 +13,7 @@ from ....core.errors import AdvlabError
 
 
 @dataclass(frozen=True)
-class Schedule:
+class TheoremSchedule:
     """xi, step size and number of steps; `report` names what should tend to 0 or stay bounded."""
 
     xi: float
@@ -22,7 +22,7 @@ class Schedule:
     report: dict[str, float] = field(default_factory=dict)
 
 
-def thm2_schedule(n: int, d: int, v2: Scalar, constant: Scalar = 1.0) -> Schedule:
+def theorem2_schedule(n: int, d: int, v2: Scalar, constant: Scalar = 1.0) -> TheoremSchedule:
     """Theorem 2 (linear): xi = v^2 (d/sqrt n) log n, eta = xi/(v^2 L), T = v^2 (log log n)/xi.
 
     The paper prints xi = v^2 d/sqrt n log n; this reading is the one its proof needs.
@@ -32,9 +32,9 @@ def thm2_schedule(n: int, d: int, v2: Scalar, constant: Scalar = 1.0) -> Schedul
     return _schedule(n, v2, ratio, ratio / constant, {"log n sqrt(d^2/n)": float(ratio)})
 
 
-def thm3_schedule(
+def theorem3_schedule(
     n: int, d: int, v2: Scalar, top: ArrayLike, delta: Scalar, constant: Scalar = 1.0
-) -> Schedule:
+) -> TheoremSchedule:
     """Theorem 3 (lazy network, smooth activation) with top layer `top` of width h.
 
     xi/v^2 = -log log n / log max(sqrt(d^2 log n/n), d log n ||a||_inf/sqrt h),
@@ -63,7 +63,9 @@ def thm3_schedule(
     return schedule
 
 
-def thm4_schedule(n: int, d: int, v2: Scalar, top: ArrayLike, constant: Scalar = 1.0) -> Schedule:
+def theorem4_schedule(
+    n: int, d: int, v2: Scalar, top: ArrayLike, constant: Scalar = 1.0
+) -> TheoremSchedule:
     """Theorem 4 (ReLU, zero initialisation): xi/v^2 = -log log n / log sqrt(d^2 log n/n)."""
     _sizes(n, d, v2, constant)
     a = _top(top)
@@ -109,9 +111,11 @@ def lasso_lambda(
     return float(np.sqrt(v2) * max(sampling, scalar("xi", xi) * a_n / v2))
 
 
-def _schedule(n: int, v2: Scalar, ratio: float, eta: Scalar, report: dict[str, float]) -> Schedule:
+def _schedule(
+    n: int, v2: Scalar, ratio: float, eta: Scalar, report: dict[str, float]
+) -> TheoremSchedule:
     steps = max(1, int(np.ceil(np.log(np.log(n)) / ratio)))
-    return Schedule(float(ratio * v2), float(eta), steps, report)
+    return TheoremSchedule(float(ratio * v2), float(eta), steps, report)
 
 
 def _slow_ratio(n: int, smallness: float) -> float:

@@ -43,7 +43,7 @@ def table(power=1.0, height=0.5, shrink=1.0, train=1.0, away=1.0) -> pl.DataFram
 def outcomes(rows: pl.DataFrame) -> dict[str, str]:
     found = {verdict.id: verdict.outcome for verdict in linf_attacks.verdicts(rows)}
     assert list(found) == list(linf_attacks.ABOUT.claims)
-    return {id.rpartition("/")[2]: outcome for id, outcome in found.items()}
+    return found
 
 
 def test_verdicts_support_a_table_in_which_the_claims_hold():

@@ -8,7 +8,7 @@ Example:
     from advlab import linear
     from advlab.threats import Ball
 
-    ball = Ball("l2", 0.5)
+    ball = Ball(norm="l2", radius=0.5)
     best = linear.optimal([1.0] * 10, 1.0, ball)  # best.theta, best.risk = 5.385, best.kappa
     linear.adversarial_risk([1.0] * 10, [1.0] * 10, 1.0, ball)  # 6.02, the risk of theta0 itself
 """

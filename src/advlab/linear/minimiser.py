@@ -52,7 +52,7 @@ def optimal(
         The minimiser `.theta`, its risk `.risk` and the ridge parameter `.kappa`.
 
     Example:
-        optimal([1.0] * 10, 1.0, Ball("l2", 0.5)).risk  # 5.385
+        optimal([1.0] * 10, 1.0, Ball(norm="l2", radius=0.5)).risk  # 5.385
     """
     norm, radius = ball_of(ball)
     many = optimal_path(theta0, sigma2, [radius], norm, cov)

@@ -97,7 +97,7 @@ def adversarial_risk(
         One value per row of theta.
 
     Example:
-        adversarial_risk([0.5, 0.5], [1.0, 1.0], 1.0, Ball("l2", 0.1))
+        adversarial_risk([0.5, 0.5], [1.0, 1.0], 1.0, Ball(norm="l2", radius=0.1))
     """
     norm, radius = ball_of(ball)
     return adversarial_risks(theta, theta0, sigma2, radius, norm, cov)

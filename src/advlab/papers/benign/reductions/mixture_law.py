@@ -22,7 +22,7 @@ from ....core.errors import AdvlabError
 from ....core.randomness import normal, uniform
 from ....models import Stack, TwoLayer
 from ....models.activations import Activation
-from ....reductions.bartlett import bartlett
+from ....reductions import bartlett
 from ..data import NoisyMixture
 from ..data.mixture import Clusters, Quartic
 
@@ -49,6 +49,7 @@ class Start(Config):
     bias: bool = False
 
     def draw(self, d: int, rng: torch.Generator) -> TwoLayer:
+        """A network with inputs of dimension d."""
         return TwoLayer.draw(
             d, self.width, self.activation, rng, self.init, self.omega, self.train_top, self.bias
         )
@@ -61,9 +62,15 @@ def draw(
 
     Weights of a "symmetric" start are Gaussian, and no d-vector is made at all. Those of a "torch"
     start are uniform, and their law is not known so well: they are drawn in d dimensions.
+
+    Args:
+        data: the mixture, with Gaussian clusters.
+        start: the network's start.
+        rng: where all draws come from.
+        tested: the number of fresh examples.
     """
     if isinstance(data.cluster, Quartic):
-        raise AdvlabError("Gaussian clusters", data.cluster, "use Subspace for other laws")
+        raise AdvlabError("Gaussian clusters", data.cluster, "draw them in d dimensions")
     net = _network(data.d, start, rng)
     k = net.weight.shape[1]
     train = _clusters(data, torch.cat([_normal(data.n, k, rng), _own(data, k, rng)], 1), rng)

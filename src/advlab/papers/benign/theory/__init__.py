@@ -1,7 +1,13 @@
 """The noisy two-cluster mixture under attack: what the benign overfitting paper proves.
 
 x = y_c mu + xi with y_c = +-1, a share beta of flipped labels, and attacks in l2 balls of radius
-alpha.
+alpha. The functions share the names of their arguments: n examples in d dimensions, mu_norm =
+||mu||, alpha, beta; lam and kappa of the cluster law (strong log-concavity, E||xi||^2 >= kappa d);
+width m, gamma of the activation, step size eta, and omega, the standard deviation of the start.
+
+Example:
+    robust_error_lower_bound(5.0, 0.5, 0.1)  # no classifier has a smaller robust error
+    linear_rule_risk(1.0, 5.0, 0.5, 0.1)  # the best linear rule's
 """
 
 from .assumptions import Assumptions as Assumptions

@@ -1,4 +1,4 @@
-"""The linear model y = theta0'x + u of the generalization paper (section 2)."""
+"""The linear model y = theta0'x + u of the generalization paper (eq. 4)."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -46,7 +46,7 @@ class LinearModel(DataModel):
     """y = theta0'x + u with x of covariance Sigma and u ~ N(0, sigma2) independent of x.
 
     x = L z with L L' = Sigma and independent standardised entries in z, so every law of z has the
-    same second moments. The closed forms of `theory.linear` need the gaussian one.
+    same second moments. The closed forms of `advlab.linear` need the gaussian one.
     """
 
     d: PositiveInt

@@ -1,4 +1,7 @@
-"""What the generalization paper proves about Algorithm 1, computable without training."""
+"""What the generalization paper proves about Algorithm 1, computable without training.
+
+The closed forms of the linear model itself (risks, minimiser, interpolator) are in `advlab.linear`.
+"""
 
 from .adversarial_lasso import Cone as Cone
 from .adversarial_lasso import adversarial_lasso as adversarial_lasso

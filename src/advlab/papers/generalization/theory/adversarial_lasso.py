@@ -23,7 +23,17 @@ def empirical_potential(
     xi: Scalar,
     convention: str = "definition",
 ) -> tuple[float, Array]:
-    """(value, gradient) of mean r^2 + 2 radius sqrt(r^2 a^2 + xi_eff^2) + radius^2 a^2."""
+    """The sample version of R~: mean r^2 + 2 radius sqrt(r^2 a^2 + xi_eff^2) + radius^2 a^2.
+
+    Args:
+        theta: one model (d,).
+        x, y: samples (n, d) and (n,).
+        radius, xi: of the l2 attack.
+        convention: how xi is read, see `xi_eff`.
+
+    Returns:
+        The value and its gradient in theta.
+    """
     design, target = check_samples(x, y)
     model = stack("theta", vector("theta", theta), design.shape[1])
     smoothing = float(xi_eff(scalar("xi", xi), convention))
@@ -42,8 +52,18 @@ def adversarial_lasso(
 ) -> Array:
     """argmin of the empirical potential + penalty * ||theta||_1 (the estimator of Theorem 9).
 
-    FISTA from zero with backtracking and restarts; ends when a step moves theta by less than
-    `tolerance` of its length. Zero if penalty >= max |gradient at zero|.
+    FISTA from zero with backtracking and restarts. Zero if penalty >= max |gradient at zero|.
+
+    Args:
+        x, y: samples (n, d) and (n,).
+        radius, xi: of the l2 attack.
+        penalty: lambda.
+        convention: how xi is read, see `xi_eff`.
+        steps: at most so many.
+        tolerance: it ends when a step moves theta by less than this share of its length.
+
+    Returns:
+        theta (d,).
     """
     design, target = check_samples(x, y)
     eps, weight = scalar("radius", radius), scalar("penalty", penalty)
@@ -73,7 +93,7 @@ def adversarial_lasso(
 
 
 def _exact_gradients(theta: Array, x: Array, y: Array, eps: float) -> Array:
-    """One gradient of (|r| + eps ||theta||)^2 a sample."""
+    """The gradient of (|r| + eps ||theta||)^2 of each sample."""
     a = float(np.linalg.norm(theta))
     if a == 0:
         raise AdvlabError("the adversarial loss has no gradient at theta = 0", 0.0)
@@ -106,7 +126,15 @@ def cone(
     radius: Scalar,
     penalty: Scalar,
 ) -> Cone:
-    """The cone condition and restricted curvature of Theorem 9 and Lemma 4, measured."""
+    """The cone condition and restricted curvature of Theorem 9 and Lemma 4, measured.
+
+    Args:
+        theta: the estimate (d,).
+        theta_star: the minimiser of the population risk (d,).
+        x, y: samples (n, d) and (n,).
+        radius: of the l2 attack.
+        penalty: lambda.
+    """
     design, target = check_samples(x, y)
     star = stack("theta_star", vector("theta_star", theta_star), design.shape[1])
     model = stack("theta", vector("theta", theta), design.shape[1])
@@ -132,9 +160,9 @@ def cone(
 def loss_increase_bound(
     theta: ArrayLike, theta_star: ArrayLike, x: ArrayLike, y: ArrayLike, radius: Scalar
 ) -> Array:
-    """Lemma 5: an upper bound on l_eps(theta) - l_eps(theta*), one value a sample.
+    """Lemma 5: an upper bound on l_eps(theta) - l_eps(theta*), one value per sample.
 
-    With the sgn(r) that the paper misses on its fifth term.
+    With the sgn(r) that the paper misses on its fifth term. Arguments as in `cone`.
     """
     design, target = check_samples(x, y)
     star = stack("theta_star", vector("theta_star", theta_star), design.shape[1])

@@ -44,11 +44,16 @@ def algorithm_limit(
     convention: str = "definition",
     cov: ArrayLike | None = None,
 ) -> Limit:
-    """The zero of `frozen_gradient` on the ridge path; radius and xi broadcast.
+    """The zero of `frozen_gradient` on the ridge path.
 
     kappa = (radius J1 + radius^2 J2) / (1 + radius a^2 J1 / s^2); xi = 0 gives the optimum itself.
     From `eps_zero` on theta shrinks like xi but is not zero. With little noise there can be several
     zeros: this is the one nearest to theta = 0, where gradient descent from zero stops.
+
+    Args:
+        theta0, sigma2, cov: the linear model; cov = None is the identity.
+        radius, xi: of the attack; they broadcast.
+        convention: how xi is read, see `xi_eff`.
     """
     truth = vector("theta0", theta0)
     noise = scalar("sigma2", sigma2)
@@ -74,7 +79,7 @@ def kappa_alg(
     convention: str = "definition",
     cov: ArrayLike | None = None,
 ) -> Numbers:
-    """The ridge parameter of `algorithm_limit`."""
+    """The ridge parameter of `algorithm_limit`; same arguments."""
     return algorithm_limit(theta0, sigma2, radius, xi, convention, cov).kappa
 
 
@@ -111,7 +116,8 @@ def stable_eta(
     """Steps above 1 / (lambda_max(cov) + radius v^2 / xi_eff) jitter about theta = 0.
 
     The frozen gradient has Jacobian 2 cov + 2 (radius v^2 / xi_eff) I there (derived here); for
-    small xi this is the rule eta < xi_eff / (radius v^2). 0 when xi = 0 and radius > 0.
+    small xi this is the rule eta < xi_eff / (radius v^2). 0 when xi = 0 and radius > 0. Arguments
+    as in `algorithm_limit`.
     """
     truth = vector("theta0", theta0)
     matrix = covariance(cov, len(truth))

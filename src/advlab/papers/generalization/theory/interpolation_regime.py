@@ -39,7 +39,12 @@ class InterpolationRegime:
 
 
 def interpolation_regime(x: ArrayLike, eta: Scalar) -> InterpolationRegime:
-    """Theorem 5's assumptions and Lemma 3's range, measured on a design matrix."""
+    """Theorem 5's assumptions and Lemma 3's range, measured on a design matrix.
+
+    Args:
+        x: the design matrix (n, d).
+        eta: the step size.
+    """
     design = check_design(x)
     n, d = design.shape
     eigenvalues = np.linalg.svd(design, compute_uv=False) ** 2

@@ -1,8 +1,12 @@
-"""What the surrogate attack with parameter xi does to the population risk (Section 2.1, App. C).
+"""What the surrogate attack with parameter xi does to the population risk (Section 2.1).
 
 The attack shrinks the exact l2 attack by ||g|| / sqrt(||g||^2 + xi^2), g the gradient of the loss
 at x. For the squared loss g = 2 r theta, so the definition acts with xi / 2; the paper's proofs
 drop the 2. Every function takes `convention`: "definition" or "proof".
+
+The functions share their arguments: models theta (..., d); the linear model theta0 (d,), sigma2 and
+cov (None is the identity); the attack's l2 radius and xi, which broadcast with the batch axes of
+theta. They give one value (or gradient) per model.
 
 Write a = ||theta||, r ~ N(0, s^2), w = sqrt(r^2 a^2 + xi_eff^2). Everything below depends on theta
 through a, s and two integrals, J1 = E[r^2 / w] and J2 = E[a^2 r^2 / w^2].
@@ -31,7 +35,12 @@ from . import gaussian_integrals as integrals
 
 
 def xi_eff(xi: ArrayLike, convention: str = "definition") -> Numbers:
-    """The xi that enters the formulas: xi / 2 by the paper's definition, xi in its proofs."""
+    """The xi that enters the formulas.
+
+    Args:
+        xi: of the attack.
+        convention: "definition" gives xi / 2, "proof" gives xi.
+    """
     if convention not in ("definition", "proof"):
         raise AdvlabError('convention must be "definition" or "proof"', repr(convention))
     value = nonnegative("xi", xi)[()]

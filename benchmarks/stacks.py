@@ -14,7 +14,7 @@ import torch
 from advlab.attacks import Surrogate
 from advlab.core.randomness import generators
 from advlab.models import Linear, Stack
-from advlab.papers.generalization.data import LinearModel, Sparse
+from advlab.papers.generalization.data import LinearModel, SparseVector
 from advlab.papers.generalization.reductions import LinearAdversarial, Subspace
 from advlab.threats import Ball
 from advlab.training import fit
@@ -24,7 +24,7 @@ from .timing import interleaved
 REPLICATES, EPS, TARGET = 100, 0.1, 15.0
 SIZES = {
     "fig5 (n=1000, d=10)": (LinearModel(n=1000, d=10), 0.01, 0.1),
-    "fig3 (n=20, d=1000)": (LinearModel(n=20, d=1000, theta0=Sparse(k=10)), 0.001, 0.5),
+    "fig3 (n=20, d=1000)": (LinearModel(n=20, d=1000, theta0=SparseVector(k=10)), 0.001, 0.5),
 }
 
 

@@ -18,7 +18,7 @@ from torch import nn
 from advlab.attacks import PGD
 from advlab.core.randomness import generators
 from advlab.models import Stack, TwoLayer
-from advlab.papers.benign.data import Mixture
+from advlab.papers.benign.data import NoisyMixture
 from advlab.papers.benign.reductions import TwoLayerAdversarial
 from advlab.papers.generalization.reductions import Subspace
 from advlab.threats import Ball
@@ -35,7 +35,7 @@ CLOSE = 1e-4
 
 def problem(d: int, width: int, replicates: int) -> tuple[torch.Tensor, torch.Tensor, Stack]:
     rngs = generators("benchmark", d, width, seeds=range(replicates))
-    data = Mixture(n=N, d=d, mu_norm=MU, beta=0.1).sample_stack(rngs)
+    data = NoisyMixture(n=N, d=d, mu_norm=MU, beta=0.1).sample_stack(rngs)
     stack = Stack.draw(
         lambda rng: TwoLayer.draw(d, width, "relu", rng, init="torch", train_top=True, bias=True),
         rngs,

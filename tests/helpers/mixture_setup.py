@@ -9,13 +9,13 @@ from advlab.attacks import PGD
 from advlab.core.randomness import generators
 from advlab.models import Stack, TwoLayer
 from advlab.models.activations import resolve
-from advlab.papers.benign.data import Clusters, Mixture
+from advlab.papers.benign.data import Clusters, NoisyMixture
 from advlab.papers.benign.measures import Networks, Snapshot
 from advlab.threats import Ball
 from advlab.training import fit
 
 N, D, M, ETA, OMEGA, R = 8, 600, 20, 0.01, 1e-4, 3
-LAW = Mixture(n=N, d=D, mu_norm=5.0, beta=0.25, flips="count")
+LAW = NoisyMixture(n=N, d=D, mu_norm=5.0, beta=0.25, flips="count")
 BALL = Ball(norm="l2", radius=1.5)
 WALK = PGD(steps=20, step_size=0.2, random_start=False, jump=False)
 SHAPES = ["smoothed_leaky_relu", "leaky_relu", "relu"]

@@ -5,7 +5,7 @@ import torch
 
 from advlab.core.randomness import generator
 from advlab.data import DataModel
-from advlab.papers.benign.data import Mixture
+from advlab.papers.benign.data import NoisyMixture
 from advlab.papers.cgro.data import Patches
 from advlab.papers.convergence.data import Antipodes, Sphere
 from advlab.papers.generalization.data import LinearModel
@@ -13,7 +13,7 @@ from advlab.papers.purification.data import SparseCoding
 
 MODELS: tuple[DataModel, ...] = (
     LinearModel(n=5, d=3),
-    Mixture(n=5, d=3, mu_norm=1.0, beta=0.3),
+    NoisyMixture(n=5, d=3, mu_norm=1.0, beta=0.3),
     Sphere(n=5, d=3, separation=0.2),
     Antipodes(n=4, d=3),
     Patches(n=5, d=3, alpha=1.0, sigma=0.1, gamma=0.5),

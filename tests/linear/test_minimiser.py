@@ -11,7 +11,7 @@ from scipy.optimize import minimize, minimize_scalar
 
 from advlab import linear
 from advlab.core.errors import AdvlabError
-from advlab.linear.roots import zeros
+from advlab.linear.roots import find_roots
 
 NORMS = ("l1", "l2", "linf")
 TEN = np.ones(10)
@@ -119,7 +119,7 @@ def test_kappa_is_the_best_point_of_the_ridge_path(seed):
     found = minimize_scalar(risk, bounds=(-10, 10), method="bounded", options={"xatol": 1e-10})
     assert np.log(best.kappa) == pytest.approx(found.x, abs=1e-6)
     np.testing.assert_allclose(best.theta, ridge(best.kappa), rtol=1e-10)
-    a, s = np.linalg.norm(best.theta), linear.spread(best.theta, theta0, sigma2, cov)
+    a, s = np.linalg.norm(best.theta), linear.residual_std(best.theta, theta0, sigma2, cov)
     fixed = (eps**2 + eps * linear.C0 * s / a) / (1 + eps * linear.C0 * a / s)
     assert best.kappa == pytest.approx(fixed, rel=1e-12)
 
@@ -141,9 +141,9 @@ def test_linf_with_the_identity_is_soft_thresholding():
     eps = 0.4
     best = linear.optimal(theta0, 0.5, ball("linf", eps))
     q = np.abs(best.theta).sum()
-    s = linear.spread(best.theta, theta0, 0.5)
+    s = linear.residual_std(best.theta, theta0, 0.5)
     tau = (eps**2 * q + eps * linear.C0 * s) / (1 + eps * linear.C0 * q / s)
-    np.testing.assert_allclose(best.theta, linear.soft(theta0, tau), atol=1e-12)
+    np.testing.assert_allclose(best.theta, linear.soft_threshold(theta0, tau), atol=1e-12)
     assert best.kappa * q == pytest.approx(tau, rel=1e-12)
     assert linear.eps_zero(theta0, 0.5, "linf") == pytest.approx(
         np.sqrt(np.pi / 2) * 2 / np.sqrt(5.59)
@@ -261,9 +261,11 @@ def test_the_tight_growth_is_attained_far_out():
 
 def test_zeros_of_many_functions():
     shifts = np.linspace(-3, 3, 41)
-    found = zeros(lambda x: np.tanh(x - shifts) + 1e-3 * (x - shifts) ** 3, shifts - 40, shifts + 9)
+    found = find_roots(
+        lambda x: np.tanh(x - shifts) + 1e-3 * (x - shifts) ** 3, shifts - 40, shifts + 9
+    )
     np.testing.assert_allclose(found, shifts, atol=1e-14)
-    roots = zeros(lambda x: np.exp(x) - np.arange(1, 9), np.full(8, -30.0), np.full(8, 50.0))
+    roots = find_roots(lambda x: np.exp(x) - np.arange(1, 9), np.full(8, -30.0), np.full(8, 50.0))
     np.testing.assert_allclose(roots, np.log(np.arange(1, 9)), atol=1e-14)
     with pytest.raises(AdvlabError, match="sign"):
-        zeros(lambda x: x**2 + 1, np.array([-1.0]), np.array([1.0]))
+        find_roots(lambda x: x**2 + 1, np.array([-1.0]), np.array([1.0]))

@@ -1,6 +1,7 @@
 """Zeros and ones: MNIST where its files are, else a stand-in that needs no files.
 
-Both papers have figures on MNIST's digits 0 and 1. What is drawn says which of the two it is.
+The benign and generalization papers have figures on MNIST's digits 0 and 1. What is drawn says
+which of the two it is.
 """
 
 from functools import cache
@@ -27,7 +28,14 @@ def source() -> Source:
 
 
 def draw(source: Source, split: Split, n: int, rng: torch.Generator) -> Arrays:
-    """n images at random as rows of 784 pixels in [0, 1], and their classes 0 and 1."""
+    """n images at random as rows of 784 pixels in [0, 1], and their classes 0 and 1.
+
+    Args:
+        source: MNIST or the stand-in.
+        split: "train" or "test"; the stand-in knows no splits.
+        n: how many.
+        rng: which ones.
+    """
     if source == "stand-in":
         return blobs(n, rng)
     pool = digits(split)
@@ -37,6 +45,7 @@ def draw(source: Source, split: Split, n: int, rng: torch.Generator) -> Arrays:
 
 @cache
 def digits(split: Split) -> Arrays:
+    """MNIST's zeros and ones of a split, as rows of 784 pixels."""
     images = mnist.load((0, 1), split=split)
     return Arrays(images.x.flatten(1), images.y)
 

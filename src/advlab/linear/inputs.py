@@ -8,7 +8,7 @@ from ..core.checks import scalar
 from ..core.errors import AdvlabError
 
 C0 = float(np.sqrt(2 / np.pi))
-"""E|Z| for a standard normal Z; the paper's c0."""
+"""E|Z| for a standard normal Z: the c0 of the formulas."""
 
 
 @runtime_checkable
@@ -22,6 +22,7 @@ class HasBall(Protocol):
 
 
 def norm_name(name: Any) -> str:
+    """The name of a norm, if it is one that the closed forms know."""
     if name not in ("l1", "l2", "linf"):
         raise AdvlabError("the norm must be l1, l2 or linf", repr(name))
     return name

@@ -1,7 +1,7 @@
-"""The robust optimum theta*(radius), its risk R*, and the radii at which it changes character.
+"""The minimiser theta*(radius) of the adversarial risk, its risk R*, and where it changes form.
 
-Prop. 1 and 8 give its form; the fixed point for kappa, the explicit thresholds and the linf and l1
-balls are derived here.
+Propositions 1 and 8 give its form; the fixed point for kappa, the explicit thresholds and the linf
+and l1 balls are derived here.
 """
 
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ from ..core.checks import (
 )
 from ..core.errors import AdvlabError
 from .inputs import C0, HasBall, ball_of, norm_name
-from .paths import Path, path
+from .paths import RegularisationPath, path
 from .risks import DUAL, adversarial_risks, length, squared_distance, total_variance
-from .roots import zeros
+from .roots import find_roots
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,20 @@ class Optimum:
 def optimal(
     theta0: ArrayLike, sigma2: Scalar, ball: HasBall, cov: ArrayLike | None = None
 ) -> Optimum:
-    """argmin over theta of `adversarial_risk`; see `optimal_path`."""
+    """argmin over theta of `adversarial_risk`; how it is found says `optimal_path`.
+
+    Args:
+        theta0: the true model (d,).
+        sigma2: the variance of the noise.
+        ball: a ball without a box.
+        cov: the covariance of x (d, d); None is the identity.
+
+    Returns:
+        The minimiser `.theta`, its risk `.risk` and the ridge parameter `.kappa`.
+
+    Example:
+        optimal([1.0] * 10, 1.0, Ball(norm="l2", radius=0.5)).risk  # 5.385
+    """
     norm, radius = ball_of(ball)
     many = optimal_path(theta0, sigma2, [radius], norm, cov)
     return Optimum(many.theta[0], float(np.squeeze(many.risk)), float(np.squeeze(many.kappa)))
@@ -53,12 +66,20 @@ def optimal_path(
     norm: str = "l2",
     cov: ArrayLike | None = None,
 ) -> Optimum:
-    """The optimum at every radius, all searched together; theta has shape (*radii.shape, d).
+    """The optimum at every radius, all searched together.
 
     kappa = (radius^2 + radius c0 s/q) / (1 + radius c0 q/s) at the solution, q the dual norm of
     theta. theta = 0 from `eps_zero` on. Without noise theta = theta0 up to a positive radius.
     l2 balls, and all balls under a diagonal covariance, cost a few vectorised evaluations; linf
     and l1 balls under a correlated covariance solve a small quadratic programme for each.
+
+    Args:
+        theta0, sigma2, cov: as in `optimal`.
+        radii: radii of any shape.
+        norm: "l2", "linf" or "l1".
+
+    Returns:
+        Arrays: theta (*radii.shape, d), risk and kappa (radii.shape).
     """
     truth = vector("theta0", theta0)
     noise = scalar("sigma2", sigma2)
@@ -74,8 +95,10 @@ def optimal_path(
     return Optimum(theta, risk, kappa)
 
 
-def _shrinking(family: Path, radius: Array, sigma2: Scalar, threshold: float) -> Array:
-    """The amount of shrinking on the path at which its derivative vanishes, one a radius."""
+def _shrinking(
+    family: RegularisationPath, radius: Array, sigma2: Scalar, threshold: float
+) -> Array:
+    """The amount of shrinking on the path at which its derivative vanishes, one per radius."""
     shrink = np.where(radius < threshold, 0.0, np.inf)
     shrink[radius == 0] = 0.0
     inside = np.flatnonzero((radius > 0) & (radius < threshold))
@@ -88,12 +111,12 @@ def _shrinking(family: Path, radius: Array, sigma2: Scalar, threshold: float) ->
     shrink[inside[at_high >= 0]] = np.inf
     search = (at_low > 0) & (at_high < 0)
     wanted = eps[search]
-    found = zeros(lambda x: _imbalance(x, wanted, family), low[search], high[search])
+    found = find_roots(lambda x: _imbalance(x, wanted, family), low[search], high[search])
     shrink[inside[search]] = np.exp(found)
     return shrink
 
 
-def _imbalance(log_shrink: Array, eps: Array, family: Path) -> Array:
+def _imbalance(log_shrink: Array, eps: Array, family: RegularisationPath) -> Array:
     """log of (what the attack pulls) / (what the fit resists); decreasing, zero at the optimum."""
     q, s, m = family.profile(np.exp(log_shrink))
     return np.log(eps * s * (eps * q + C0 * s) / (s + eps * C0 * q)) - np.log(m)
@@ -113,8 +136,8 @@ def eps_zero(
 ) -> float:
     """The radius from which theta* = 0: sqrt(pi/2) ||cov theta0|| / v, in the ball's own norm.
 
-    The constant that Prop. 1 leaves open (derived here); for l2 and cov = I the condition of
-    Theorem 9.
+    The constant that Proposition 1 leaves open (derived here); for l2 and cov = I the condition of
+    Theorem 9. Arguments as in `optimal_path`.
     """
     truth = vector("theta0", theta0)
     matrix = covariance(cov, len(truth))
@@ -149,7 +172,7 @@ def cost_of_robustness(
     """c(radius) = [standard risk of theta* - sigma2] / v^2 = ||theta* - theta0||_cov^2 / v^2.
 
     What robustness costs in standard risk (after Theorem 2); grows from 0 to
-    ||theta0||_cov^2 / v^2, which it reaches at `eps_zero`.
+    ||theta0||_cov^2 / v^2, which it reaches at `eps_zero`. Arguments as in `optimal_path`.
     """
     best = optimal_path(theta0, sigma2, radii, norm, cov)
     truth = vector("theta0", theta0)
@@ -164,9 +187,13 @@ def quadratic_growth(
 ) -> Numbers:
     """m with R(theta) - R* >= m ||theta - theta*||^2 for every theta, under l2 attacks.
 
-    "paper": radius^2 (1 - 2/pi), the population form of Lemma 4. It holds for every cov, because
-    R = (s + c0 radius a)^2 + radius^2 (1 - 2/pi) a^2 (derived here). "tight": the best m that
-    splits of this kind give, using the smallest eigenvalue of cov (derived here).
+    Args:
+        radii: radii of any shape.
+        cov: the covariance of x; used by "tight".
+        form: "paper": radius^2 (1 - 2/pi), the population form of Lemma 4. It holds for every cov,
+            because R = (s + c0 radius a)^2 + radius^2 (1 - 2/pi) a^2 (derived here). "tight": the
+            best m that splits of this kind give, using the smallest eigenvalue of cov (derived
+            here).
     """
     eps = nonnegative("radii", radii)[()]
     if form == "paper":

@@ -18,7 +18,7 @@ from ..core.errors import AdvlabError
 from .risks import DUAL, length
 
 
-class Path(ABC):
+class RegularisationPath(ABC):
     """Models from theta0 (x = 0) to zero (x = end)."""
 
     start: float
@@ -37,7 +37,7 @@ class Path(ABC):
         """(q, s, m): dual norm of theta, residual spread, ball's norm of cov (theta0 - theta)."""
 
 
-class Ridge(Path):
+class RidgePath(RegularisationPath):
     """(cov + x I)^{-1} cov theta0, through one eigendecomposition."""
 
     def __init__(self, theta0: Array, sigma2: float, cov: Array | None):
@@ -70,7 +70,7 @@ class Ridge(Path):
         return a, np.sqrt(lost + self.sigma2), x * a
 
 
-class _Entrywise(Path):
+class _Entrywise(RegularisationPath):
     """`cov` is a matrix, or the vector of its diagonal."""
 
     norm: str
@@ -93,7 +93,7 @@ class _Entrywise(Path):
         return np.asarray(q), s, np.asarray(m)
 
 
-class Soft(_Entrywise):
+class DiagonalLassoPath(_Entrywise):
     """The lasso path of a diagonal covariance: soft thresholding."""
 
     norm = "linf"
@@ -106,7 +106,7 @@ class Soft(_Entrywise):
         return np.sign(self.theta0) * np.maximum(np.abs(self.theta0) - cut, 0.0)
 
 
-class Clip(_Entrywise):
+class DiagonalBoundedPath(_Entrywise):
     """Least s with entries at most max|theta0| - x, for a diagonal covariance: clipping."""
 
     norm = "l1"
@@ -119,8 +119,8 @@ class Clip(_Entrywise):
         return np.clip(self.theta0, -bound, bound)
 
 
-class Lasso(_Entrywise):
-    """The lasso path of any positive definite covariance, one bounded least squares a point.
+class LassoPath(_Entrywise):
+    """The lasso path of any positive definite covariance, one bounded least squares per point.
 
     The dual of the lasso is min g' cov^{-1} g / 2 - theta0'g over |g_i| <= x, and
     theta = theta0 - cov^{-1} g; entries with |g_i| < x are exactly zero.
@@ -142,8 +142,8 @@ class Lasso(_Entrywise):
         return np.where(free, 0.0, self.theta0 - whiten.T @ (whiten @ dual))
 
 
-class Bounded(_Entrywise):
-    """Least s with entries at most max|theta0| - x, one bounded least squares a point."""
+class BoundedPath(_Entrywise):
+    """Least s with entries at most max|theta0| - x, one bounded least squares per point."""
 
     norm = "l1"
 
@@ -159,17 +159,24 @@ class Bounded(_Entrywise):
         )
 
 
-def path(theta0: Array, sigma2: float, norm: str, cov: Array | None) -> Path:
-    """The family for a ball's norm; closed form unless l1 or linf meets a correlated covariance."""
+def path(theta0: Array, sigma2: float, norm: str, cov: Array | None) -> RegularisationPath:
+    """The family for a ball's norm; closed form unless l1 or linf meets a correlated covariance.
+
+    Args:
+        theta0, sigma2, cov: the model, checked.
+        norm: the norm of the ball.
+    """
     if norm == "l2":
-        return Ridge(theta0, sigma2, cov)
+        return RidgePath(theta0, sigma2, cov)
     matrix = np.eye(len(theta0)) if cov is None else cov
     variances = np.diag(matrix)
     if cov is None or np.array_equal(matrix, np.diag(variances)):
         _positive(norm, variances)
-        return (Soft if norm == "linf" else Clip)(theta0, sigma2, variances)
+        return (DiagonalLassoPath if norm == "linf" else DiagonalBoundedPath)(
+            theta0, sigma2, variances
+        )
     _positive(norm, np.linalg.eigvalsh(matrix))
-    return (Lasso if norm == "linf" else Bounded)(theta0, sigma2, matrix)
+    return (LassoPath if norm == "linf" else BoundedPath)(theta0, sigma2, matrix)
 
 
 def _positive(norm: str, eigenvalues: Array) -> None:

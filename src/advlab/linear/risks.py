@@ -1,4 +1,4 @@
-"""Risks of a linear model under attack, in closed form (paper eqs. 5 and 9).
+"""Risks of a linear model under attack, in closed form (eqs. 5 and 9 of Xing et al.).
 
 Data are y = theta0'x + u with x ~ N(0, cov) and u ~ N(0, sigma2). The residual of theta is then
 N(0, s^2) with s^2 = ||theta - theta0||_cov^2 + sigma2, and an attack in a ball adds
@@ -41,17 +41,27 @@ def closed_form(s: Numbers, q: Numbers, radius: Numbers) -> Numbers:
     return s**2 + radius**2 * q**2 + 2 * C0 * radius * q * s
 
 
-def spread(
+def residual_std(
     theta: ArrayLike, theta0: ArrayLike, sigma2: Scalar, cov: ArrayLike | None = None
 ) -> Numbers:
-    """s(theta), the standard deviation of the residual theta'x - y."""
+    """s(theta), the standard deviation of the residual theta'x - y; see `standard_risk`."""
     return np.sqrt(standard_risk(theta, theta0, sigma2, cov))
 
 
 def standard_risk(
     theta: ArrayLike, theta0: ArrayLike, sigma2: Scalar, cov: ArrayLike | None = None
 ) -> Numbers:
-    """E(theta'x - y)^2 = ||theta - theta0||_cov^2 + sigma2, one value a row of theta (..., d)."""
+    """E(theta'x - y)^2 = ||theta - theta0||_cov^2 + sigma2.
+
+    Args:
+        theta: models (..., d).
+        theta0: the true model (d,).
+        sigma2: the variance of the noise.
+        cov: the covariance of x (d, d); None is the identity.
+
+    Returns:
+        One value per row of theta.
+    """
     truth = vector("theta0", theta0)
     model = stack("theta", theta, len(truth))
     noise = scalar("sigma2", sigma2)
@@ -71,10 +81,23 @@ def adversarial_risk(
     ball: HasBall,
     cov: ArrayLike | None = None,
 ) -> Numbers:
-    """E max over the ball of (theta'(x + z) - y)^2, one value a row of theta (..., d).
+    """E max over z in the ball of (theta'(x + z) - y)^2.
 
     s^2 + radius^2 q^2 + 2 radius sqrt(2/pi) q s with q the dual norm of theta: eq. 5 for l2 balls,
     eq. 9 for linf balls; for l1 balls the same argument gives q = ||theta||_inf (derived here).
+
+    Args:
+        theta: models (..., d).
+        theta0: the true model (d,).
+        sigma2: the variance of the noise.
+        ball: a ball without a box.
+        cov: the covariance of x (d, d); None is the identity.
+
+    Returns:
+        One value per row of theta.
+
+    Example:
+        adversarial_risk([0.5, 0.5], [1.0, 1.0], 1.0, Ball(norm="l2", radius=0.1))
     """
     norm, radius = ball_of(ball)
     return adversarial_risks(theta, theta0, sigma2, radius, norm, cov)
@@ -89,7 +112,7 @@ def adversarial_risks(
     cov: ArrayLike | None = None,
 ) -> Numbers:
     """`adversarial_risk` for many radii; they broadcast with the batch axes of theta (..., d)."""
-    s = spread(theta, theta0, sigma2, cov)
+    s = residual_std(theta, theta0, sigma2, cov)
     q = length(np.asarray(theta, dtype=np.float64), DUAL[norm_name(norm)])
     radius = nonnegative("radii", radii)
     together(theta=np.asarray(s), radii=radius)

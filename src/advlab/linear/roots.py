@@ -15,8 +15,16 @@ _RELATIVE = 4 * np.finfo(np.float64).eps
 _STEPS = 200
 
 
-def zeros(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
-    """One zero in each bracket [low, high], at whose ends `function` must differ in sign."""
+def find_roots(function: Callable[[Array], Array], low: Array, high: Array) -> Array:
+    """One zero in each bracket [low, high].
+
+    Args:
+        function: elementwise, from arrays of places to arrays of values.
+        low, high: the ends of the brackets, at which the function differs in sign.
+
+    Returns:
+        The zeros, in the shape of the brackets.
+    """
     a, b = low, high
     fa, fb = function(a), function(b)
     if (np.sign(fa) == np.sign(fb)).any():

@@ -13,6 +13,17 @@ def bartlett(rows: int, dim: int, rng: torch.Generator) -> Float[Tensor, "{rows}
     independent N(0, 1) entries.
 
     L is lower triangular with L_ii^2 ~ chi^2(dim - i), i from 0, and N(0, 1) below the diagonal.
+
+    Args:
+        rows: the number of points.
+        dim: their dimension; no vector of this length is made.
+        rng: where the draws come from.
+
+    Returns:
+        float64, (rows, min(rows, dim)).
+
+    Example:
+        L = bartlett(100, 10_000, rng)  # L @ L.T is the Gram matrix of 100 Gaussian points
     """
     if rows < 1 or dim < 0:
         raise AdvlabError("rows of 1 or more and a dimension of 0 or more", f"{rows} and {dim}")

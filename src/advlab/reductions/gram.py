@@ -48,6 +48,7 @@ class Layers:
 
     @classmethod
     def of(cls, model: object) -> "Layers":
+        """The weights of a `TwoLayer` network on the CPU (R = 1), or of a stack of R."""
         alone = model if isinstance(model, TwoLayer) else getattr(model, "skeleton", None)
         if not isinstance(alone, TwoLayer) or not isinstance(model, TwoLayer | Stack):
             raise AdvlabError("a TwoLayer network or a stack of them", type(model).__name__)
@@ -71,15 +72,17 @@ class Layers:
         )
 
     def value(self, z: Float[Tensor, "R n m"]) -> Float[Tensor, "R n"]:
+        """f from the preactivations."""
         return self.output(self.activation.phi(z))
 
     def output(self, phi: Float[Tensor, "R n m"]) -> Float[Tensor, "R n"]:
+        """f from the activations."""
         f = torch.bmm(phi, self.top.mT)[:, :, 0]
         return torch.where(self.zero, 0, f) + self.shift
 
 
 @dataclass(frozen=True)
-class Peak:
+class WorstPoint:
     """The worst point seen of each row: x + C W."""
 
     C: Float[Tensor, "R n m"]
@@ -87,22 +90,31 @@ class Peak:
     f: Float[Tensor, "R n"]
 
 
-def climb(
+def gram_pgd(
     net: Layers,
     gram: Float[Tensor, "R m m"],
     z: Float[Tensor, "R n m"],
     score: Score,
     radius: float,
     attack: PGD,
-) -> Peak:
-    """PGD from clean inputs with preactivations z: the worst of `attack`'s points, by row."""
+) -> WorstPoint:
+    """PGD in an l2 ball from clean inputs: the worst of `attack`'s points, by row.
+
+    Args:
+        net: R networks.
+        gram: G = W W' of each.
+        z: the preactivations of the clean inputs, bias included.
+        score: what PGD maximises, as a function of f, and its derivative.
+        radius: of the ball.
+        attack: number and size of the steps.
+    """
     sides = _sides(net.activation, z)
     if radius == 0 or bool(net.zero.all()):
-        return Peak(torch.zeros_like(z), z, net.value(z))
-    walk = _smooth if sides is None else partial(_kinked, sides=sides)
-    C = walk(net, gram, z, score, _Path(net, attack, radius))
+        return WorstPoint(torch.zeros_like(z), z, net.value(z))
+    steps = _smooth if sides is None else partial(_kinked, sides=sides)
+    C = steps(net, gram, z, score, _Path(net, attack, radius))
     there = torch.baddbmm(z, C, gram)
-    return Peak(C, there, net.value(there))
+    return WorstPoint(C, there, net.value(there))
 
 
 def _sides(activation: Activation, like: Tensor) -> tuple[float, float] | None:
@@ -114,7 +126,7 @@ def _sides(activation: Activation, like: Tensor) -> tuple[float, float] | None:
 
 
 class _Path:
-    """What is known of the walk by row: how long each step was, and where the loss was largest.
+    """What is known of the steps by row: how long each step was, and where the loss was largest.
 
     Rows are few, and on few numbers numpy is several times faster than torch.
     """

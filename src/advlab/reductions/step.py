@@ -52,9 +52,11 @@ class Step:
 
     @property
     def coefficients(self) -> Float[Tensor, "R m n"]:
+        """The gradient in W is these times the attacked inputs."""
         return self.pull.mT
 
     def gradient(self, name: str) -> Tensor:
+        """Of the mean loss in "weight", "bias", "top" or "top_bias"."""
         if name == "weight":
             return torch.bmm(self.coefficients, self.attacked)
         if name == "bias":
@@ -65,6 +67,8 @@ class Step:
 
 
 def score_of(loss: PerExample, y: Float[Tensor, " rows"]) -> Score:
+    """A loss with its labels, as a function of f (R, n) that gives the loss and its derivative."""
+
     def score(f: Tensor) -> tuple[Tensor, Tensor]:
         value, slope = value_and_slope(loss, f.detach().flatten(), y)
         return value.reshape(f.shape), slope.reshape(f.shape)
@@ -73,5 +77,6 @@ def score_of(loss: PerExample, y: Float[Tensor, " rows"]) -> Score:
 
 
 def trained(model: object) -> list[str]:
+    """The names of the parameters that require a gradient."""
     parameters = model.named_parameters() if isinstance(model, nn.Module) else ()
     return [name for name, value in parameters if value.requires_grad]

@@ -8,12 +8,12 @@ import torch
 
 from advlab.core.errors import AdvlabError
 from advlab.models import TwoLayer
-from advlab.papers.benign.data.mixture import Clusters, Mixture
+from advlab.papers.benign.data.mixture import Clusters, NoisyMixture
 from advlab.papers.benign.measures.good_run import C0, good_run
 from advlab.papers.generalization.reductions import Subspace
 from advlab.threats import Ball
 
-MODEL = Mixture(n=20, d=3000, mu_norm=10.0, beta=0.1, flips="count")
+MODEL = NoisyMixture(n=20, d=3000, mu_norm=10.0, beta=0.1, flips="count")
 OMEGA = 0.005 / math.sqrt(40 * 3000)
 SETTING = {"d": 3000, "kappa": 1.0, "delta": 0.05, "alpha": 1.0, "beta": 0.1, "omega": OMEGA}
 
@@ -88,7 +88,7 @@ def test_the_theory_preset_is_a_good_run_and_its_numbers_are_those_of_numpy():
 
 
 def test_no_point_of_a_ball_passes_the_extremes():
-    model = Mixture(n=4, d=3, mu_norm=1.0)
+    model = NoisyMixture(n=4, d=3, mu_norm=1.0)
     data, draws = model.sample(rng(3)), rng(4)
     for alpha in (0.3, 1.2, 5.0):
         found = rows(good_run(data, start(5, 3), **SETTING | {"d": 3, "alpha": alpha}))
@@ -130,22 +130,22 @@ def failing(found) -> set[str]:
 
 
 def test_a_signal_that_is_too_long_breaks_norms_and_eigenvalues():
-    data = Mixture(n=3, d=200, mu_norm=60.0).sample(rng(0))
+    data = NoisyMixture(n=3, d=200, mu_norm=60.0).sample(rng(0))
     found = good_run(data, start(1, 200), **SETTING | {"d": 200})
     assert failing(found) == {"C1"}
     assert not rows(found)["C1", "largest |x_i|^2"][2]
     # Twenty examples add up along mu to 20 * 60^2, above 8 C1 d = 16000.
-    data = Mixture(n=20, d=200, mu_norm=60.0).sample(rng(0))
+    data = NoisyMixture(n=20, d=200, mu_norm=60.0).sample(rng(0))
     assert failing(good_run(data, start(1, 200), **SETTING | {"d": 200})) == {"C1", "C4"}
 
 
 def test_a_signal_that_is_too_short_is_lost_in_the_noise():
-    data = Mixture(n=20, d=3000, mu_norm=0.5, beta=0.1, flips="count").sample(rng(0))
+    data = NoisyMixture(n=20, d=3000, mu_norm=0.5, beta=0.1, flips="count").sample(rng(0))
     assert failing(good_run(data, start(1), **SETTING)) == {"C5", "C6"}
 
 
 def test_too_many_flips():
-    data = Mixture(n=200, d=3000, mu_norm=10.0).sample(rng(0))
+    data = NoisyMixture(n=200, d=3000, mu_norm=10.0).sample(rng(0))
     for flips, good in ((0, True), (70, True), (75, False), (200, False)):
         y = data.y_clean.clone()
         y[:flips] *= -1
@@ -178,7 +178,7 @@ def test_a_start_of_another_width_or_shape():
 
 
 def test_attacked_points_may_be_dependent_where_the_inputs_are_not():
-    data = Mixture(n=2, d=40, mu_norm=1.0).sample(rng(0))
+    data = NoisyMixture(n=2, d=40, mu_norm=1.0).sample(rng(0))
     middle = data.x.mean(0, keepdim=True).expand(2, -1)
     alpha = 1.001 * float((data.x - middle).norm(dim=1).max())
     setting = SETTING | {"d": 40, "alpha": alpha}

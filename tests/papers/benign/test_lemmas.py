@@ -16,7 +16,12 @@ from advlab.losses import ModelLoss, logistic
 from advlab.models import Stack
 from advlab.papers.benign.experiments import lemmas
 from advlab.papers.benign.experiments._parts import lemmas_runs
-from advlab.papers.benign.experiments._parts.lemmas_runs import SHAPES, SpanPGD, TheoryCase, watch
+from advlab.papers.benign.experiments._parts.lemmas_runs import (
+    SHAPES,
+    LemmasCase,
+    SpanPGD,
+    measured_run,
+)
 from advlab.papers.benign.reductions.mixture_law import draw_stack
 from advlab.training import Adversarial, fit
 
@@ -86,7 +91,7 @@ def table(where=lambda row: False, **what) -> pl.DataFrame:
 
 
 def outcomes(rows: pl.DataFrame) -> dict[str, str]:
-    return {found.id.removeprefix("benign/"): found.outcome for found in lemmas.verdicts(rows)}
+    return {found.id: found.outcome for found in lemmas.verdicts(rows)}
 
 
 def at(kind: str | None = None, last: bool = False, seeds: int = SEEDS, **where):
@@ -131,7 +136,7 @@ FALSE = {
     "21": (at("main", last=True, **RELU), {"L_rob": 0.011}, ("2a",)),
 }  # fmt: skip
 """What makes a claim false, and the others that fall with it."""
-PARTS = [name.removeprefix("benign/") for name in lemmas.ABOUT.claims]
+PARTS = list(lemmas.ABOUT.claims)
 
 
 def test_all_claims_hold_on_a_table_in_which_they_do():
@@ -168,8 +173,8 @@ def test_smoke_runs_and_decides_nothing(tmp_path):
     assert len(result.chart["concat"]) == 35
 
 
-def small(**settings) -> TheoryCase:
-    return TheoryCase(d=500, width=10, steps=12, replicates=2, tests=100, **settings)
+def small(**settings) -> LemmasCase:
+    return LemmasCase(d=500, width=10, steps=12, replicates=2, tests=100, **settings)
 
 
 def test_a_case_trains_as_the_plain_way_does():
@@ -181,7 +186,7 @@ def test_a_case_trains_as_the_plain_way_does():
         ball=case.ball, attack=PGD(step_size=0.2, random_start=False, jump=False),
         objective=Adversarial(),
     )  # fmt: skip
-    rows = watch(case)
+    rows = measured_run(case)
     last = rows.filter(pl.col("step") == 12).sort("seed")
     losses = plain.log.losses()[-1].numpy()
     np.testing.assert_allclose(last["L_rob"].to_numpy(), losses, rtol=1e-9)
@@ -217,12 +222,12 @@ def test_kept_rows_hold_the_worst_since_the_row_before():
 
 
 def test_a_seed_has_the_same_run_in_any_company_and_the_same_data_in_every_run():
-    rows = watch(small(kind="radius", activation="relu")).filter(pl.col("seed") == 1)
-    alone = watch(small(kind="radius", activation="relu").model_copy(
+    rows = measured_run(small(kind="radius", activation="relu")).filter(pl.col("seed") == 1)
+    alone = measured_run(small(kind="radius", activation="relu").model_copy(
         update={"seed": 1, "replicates": 1}))  # fmt: skip
     for name in ("L_rob", "span distance", "cosine", "robust error"):
         np.testing.assert_allclose(*(some[name].to_numpy() for some in (rows, alone)), rtol=1e-7)
-    other = watch(small(kind="beyond", activation="leaky_relu", alpha=3.0))
+    other = measured_run(small(kind="beyond", activation="leaky_relu", alpha=3.0))
     start = pl.col("step") == 0, pl.col("seed") == 1
     one, two = (some.filter(*start)["clean signal low"].item() for some in (rows, other))
     assert one == pytest.approx(two)

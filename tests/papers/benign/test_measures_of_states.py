@@ -78,9 +78,9 @@ def test_the_gradient_sandwich_holds_for_any_weights_and_not_for_a_false_dimensi
         weight = 0.05 * seed * torch.randn(R, M, D, generator=generator(seed), dtype=torch.float64)
         net = replace(Networks.of(start("relu")), weight=weight)
         now = Snapshot.at(net, data, LAW.mu().expand(R, -1), 1.5, data.x + 1.5 / math.sqrt(D))
-        low, middle, high = measures.gradient_sandwich(now, D, LAW.kappa)
+        low, middle, high = measures.gradient_bounds(now, D, LAW.kappa)
         assert bool((low <= middle).all() and (middle <= high).all())
-        low, middle, _ = measures.gradient_sandwich(now, 1, 100.0)
+        low, middle, _ = measures.gradient_bounds(now, 1, 100.0)
         assert bool((low > middle).all())
 
 

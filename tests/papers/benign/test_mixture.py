@@ -11,7 +11,7 @@ from scipy.special import gamma, pbdv
 
 from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator, generators
-from advlab.papers.benign.data import Mixture, Quartic, Scaled
+from advlab.papers.benign.data import NoisyMixture, Quartic, Scaled
 
 CLUSTERS = {
     "gaussian": "gaussian",
@@ -49,7 +49,7 @@ def quartic_cdf(law: Quartic):
 
 @ALL
 def test_entries_of_the_noise_follow_the_law(cluster):
-    noise = Mixture(n=2_000, d=50, mu_norm=3.0, cluster=cluster).sample(generator("ks")).noise
+    noise = NoisyMixture(n=2_000, d=50, mu_norm=3.0, cluster=cluster).sample(generator("ks")).noise
     cdf = (
         quartic_cdf(cluster)
         if isinstance(cluster, Quartic)
@@ -59,7 +59,7 @@ def test_entries_of_the_noise_follow_the_law(cluster):
 
 
 def test_the_ks_test_would_see_a_law_that_is_a_little_off():
-    noise = Mixture(n=2_000, d=50, mu_norm=0.0, cluster=Quartic(lam=0.7, c=0.4)).sample(
+    noise = NoisyMixture(n=2_000, d=50, mu_norm=0.0, cluster=Quartic(lam=0.7, c=0.4)).sample(
         generator("ks")
     )
     wrong = quartic_cdf(Quartic(lam=0.7, c=0.5))
@@ -68,7 +68,7 @@ def test_the_ks_test_would_see_a_law_that_is_a_little_off():
 
 @ALL
 def test_moments_of_the_noise(cluster):
-    model = Mixture(n=100_000, d=3, mu_norm=2.0, cluster=cluster)
+    model = NoisyMixture(n=100_000, d=3, mu_norm=2.0, cluster=cluster)
     noise = model.sample(generator("moments")).noise.numpy()
     expected = variance(cluster)
     assert model.kappa == pytest.approx(expected, rel=1e-9)
@@ -82,7 +82,7 @@ def test_moments_of_the_noise(cluster):
 
 @ALL
 def test_the_law_is_strongly_log_concave_with_its_lam_and_no_more(cluster):
-    model = Mixture(n=1, d=1, mu_norm=1.0, cluster=cluster)
+    model = NoisyMixture(n=1, d=1, mu_norm=1.0, cluster=cluster)
     t, h = np.linspace(-2, 2, 81), 1e-3
     log_p = model.law.log_density
     curvature = -(log_p(t + h) - 2 * log_p(t) + log_p(t - h)) / h**2
@@ -90,17 +90,20 @@ def test_the_law_is_strongly_log_concave_with_its_lam_and_no_more(cluster):
 
 
 def test_lam_and_kappa_as_the_paper_has_them():
-    assert (Mixture(n=1, d=1, mu_norm=1.0).lam, Mixture(n=1, d=1, mu_norm=1.0).kappa) == (1, 1)
-    scaled = Mixture(n=1, d=1, mu_norm=1.0, cluster=Scaled(s=0.5))
+    assert (NoisyMixture(n=1, d=1, mu_norm=1.0).lam, NoisyMixture(n=1, d=1, mu_norm=1.0).kappa) == (
+        1,
+        1,
+    )
+    scaled = NoisyMixture(n=1, d=1, mu_norm=1.0, cluster=Scaled(s=0.5))
     assert (scaled.lam, scaled.kappa) == (4, 0.25)
-    quartic = Mixture(n=1, d=1, mu_norm=1.0, cluster=Quartic(lam=2.0, c=1.0))
+    quartic = NoisyMixture(n=1, d=1, mu_norm=1.0, cluster=Quartic(lam=2.0, c=1.0))
     weight = [quad(lambda t, p=p: t**p * np.exp(-(t**2) - t**4), -9, 9)[0] for p in (0, 2)]
     assert quartic.lam == 2
     assert quartic.kappa == pytest.approx(weight[1] / weight[0], rel=1e-10)
 
 
 def test_inputs_are_centres_and_noise_and_classes_are_fair():
-    model = Mixture(n=20_000, d=4, mu_norm=2.5, beta=0.2)
+    model = NoisyMixture(n=20_000, d=4, mu_norm=2.5, beta=0.2)
     data = model.sample(generator("parts"))
     assert model.mu().tolist() == [2.5, 0, 0, 0]
     assert torch.equal(data.x, data.noise + data.y_clean[:, None] * model.mu())
@@ -115,7 +118,7 @@ def test_inputs_are_centres_and_noise_and_classes_are_fair():
 
 @pytest.mark.parametrize("flips", ["independent", "count", "margin"])
 def test_masks_say_which_labels_were_flipped(flips):
-    data = Mixture(n=200, d=3, mu_norm=1.0, beta=0.3, flips=flips).sample(generator("masks"))
+    data = NoisyMixture(n=200, d=3, mu_norm=1.0, beta=0.3, flips=flips).sample(generator("masks"))
     assert torch.equal(data.clean, ~data.noisy)
     assert torch.equal(data.y[data.clean], data.y_clean[data.clean])
     assert torch.equal(data.y[data.noisy], -data.y_clean[data.noisy])
@@ -123,7 +126,7 @@ def test_masks_say_which_labels_were_flipped(flips):
 
 
 def test_independent_flips_are_binomial():
-    stack = Mixture(n=30, d=1, mu_norm=1.0, beta=0.1).sample_stack(
+    stack = NoisyMixture(n=30, d=1, mu_norm=1.0, beta=0.1).sample_stack(
         generators("flips", seeds=range(2_000))
     )
     counts = np.bincount(stack.noisy.sum(-1).numpy(), minlength=31)
@@ -138,20 +141,20 @@ def test_independent_flips_are_binomial():
     [(20, 0.1, 2), (100, 0.29, 29), (10, 0.19, 1), (9, 0.1, 0), (1, 0.49, 0), (30, 0.0, 0)],
 )
 def test_counted_flips_are_exactly_the_floor(flips, n, beta, count):
-    model = Mixture(n=n, d=2, mu_norm=1.0, beta=beta, flips=flips)
+    model = NoisyMixture(n=n, d=2, mu_norm=1.0, beta=beta, flips=flips)
     noisy = model.sample_stack(generators("count", seeds=range(5))).noisy
     assert noisy.sum(-1).tolist() == [count] * 5
 
 
 def test_counted_flips_fall_on_every_example_alike():
-    model = Mixture(n=10, d=1, mu_norm=1.0, beta=0.3, flips="count")
+    model = NoisyMixture(n=10, d=1, mu_norm=1.0, beta=0.3, flips="count")
     hits = model.sample_stack(generators("even", seeds=range(2_000))).noisy.sum(0)
     # The counts of one draw sum to 3, which shrinks the statistic: chi-square is conservative.
     assert stats.chisquare(hits.numpy()).pvalue > 0.001
 
 
 def test_margin_flips_are_the_points_nearest_the_other_cluster():
-    model = Mixture(n=50, d=3, mu_norm=2.0, beta=0.2, flips="margin")
+    model = NoisyMixture(n=50, d=3, mu_norm=2.0, beta=0.2, flips="margin")
     data = model.sample(generator("margin"))
     margin = (data.x @ model.mu()) * data.y_clean
     assert set(torch.argsort(margin)[:10].tolist()) == set(torch.where(data.noisy)[0].tolist())
@@ -159,7 +162,7 @@ def test_margin_flips_are_the_points_nearest_the_other_cluster():
 
 def test_the_clean_data_do_not_depend_on_the_flips():
     draws = [
-        Mixture(n=40, d=3, mu_norm=2.0, beta=beta, flips=flips).sample(generator("same"))
+        NoisyMixture(n=40, d=3, mu_norm=2.0, beta=beta, flips=flips).sample(generator("same"))
         for flips in ("independent", "count", "margin")
         for beta in (0.1, 0.4)
     ]
@@ -170,7 +173,7 @@ def test_the_clean_data_do_not_depend_on_the_flips():
 
 
 models = st.builds(
-    Mixture,
+    NoisyMixture,
     n=st.integers(1, 30),
     d=st.integers(1, 20),
     mu_norm=st.floats(0, 10),
@@ -198,7 +201,7 @@ def test_settings_survive_json_and_sampling(model):
     key = model.key()
     model.sample(generator("json"))
     assert model.kappa > 0
-    back = Mixture.model_validate_json(model.model_dump_json())
+    back = NoisyMixture.model_validate_json(model.model_dump_json())
     assert back == model
     assert back.key() == model.key() == key
 
@@ -223,11 +226,11 @@ def test_settings_survive_json_and_sampling(model):
 )
 def test_mistakes_are_named(settings, says):
     with pytest.raises(AdvlabError, match=says):
-        Mixture(**{"n": 5, "d": 3, "mu_norm": 1.0} | settings)
+        NoisyMixture(**{"n": 5, "d": 3, "mu_norm": 1.0} | settings)
 
 
 def test_an_empty_draw_is_refused():
-    model = Mixture(n=5, d=3, mu_norm=1.0)
+    model = NoisyMixture(n=5, d=3, mu_norm=1.0)
     with pytest.raises(AdvlabError, match="n >= 1"):
         model.sample(generator("x"), n=0)
     with pytest.raises(AdvlabError, match="one generator a replicate"):

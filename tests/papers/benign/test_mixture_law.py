@@ -9,7 +9,7 @@ from advlab.attacks import PGD
 from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator, generators
 from advlab.models import Stack, TwoLayer
-from advlab.papers.benign.data import Mixture
+from advlab.papers.benign.data import NoisyMixture
 from advlab.papers.benign.data.mixture import Quartic, Scaled
 from advlab.papers.benign.reductions import TwoLayerAdversarial, attacked, mixture_law
 from advlab.threats import Ball
@@ -40,7 +40,7 @@ def test_bartlett_products_have_wisharts_law(rows, dim):
 def _plain(data, start, rng, tested):
     """The same problem with all its d coordinates."""
     net = start.draw(data.d, rng)
-    return mixture_law.Problem(data.sample(rng), data.sample(rng, tested), net)
+    return mixture_law.MixtureProblem(data.sample(rng), data.sample(rng, tested), net)
 
 
 def _seen(problem):
@@ -67,7 +67,7 @@ def _seen(problem):
 @pytest.mark.parametrize("d", [30, 8, 4])
 @pytest.mark.parametrize("start", [SYMMETRIC, TORCH], ids=["symmetric", "torch"])
 def test_inner_products_have_the_same_law(start, d, cluster):
-    data = Mixture(n=5, d=d, mu_norm=1.5, beta=0.2, cluster=cluster)
+    data = NoisyMixture(n=5, d=d, mu_norm=1.5, beta=0.2, cluster=cluster)
     rng = generator("law", start.init, d)
     fast = [_seen(mixture_law.draw(data, start, rng, tested=1)) for _ in range(400)]
     slow = [_seen(_plain(data, start, rng, tested=1)) for _ in range(400)]
@@ -78,7 +78,7 @@ def test_inner_products_have_the_same_law(start, d, cluster):
 
 def test_trained_networks_have_the_same_errors():
     """End to end, where all inner products work together: robust test margins after training."""
-    data = Mixture(n=6, d=40, mu_norm=2.0, beta=0.2)
+    data = NoisyMixture(n=6, d=40, mu_norm=2.0, beta=0.2)
     ball = Ball(norm="l2", radius=0.5)
     attack = PGD(steps=5, step_size=0.4, random_start=False, jump=False)
 
@@ -101,7 +101,7 @@ def test_trained_networks_have_the_same_errors():
 
 
 def test_no_vector_has_d_coordinates():
-    data = Mixture(n=5, d=10**9, mu_norm=100.0, beta=0.2)
+    data = NoisyMixture(n=5, d=10**9, mu_norm=100.0, beta=0.2)
     problem = mixture_law.draw(data, SYMMETRIC, generator("huge"), tested=7)
     # mu, three different rows of weights, five inputs
     assert problem.train.x.shape == (5, 9)
@@ -114,7 +114,7 @@ def test_uniform_weights_keep_their_inner_products():
     for d in (4, 9, 50):
         net = TORCH.draw(d, generator("uniform"))
         problem = mixture_law.draw(
-            Mixture(n=3, d=d, mu_norm=1.0), TORCH, generator("uniform"), tested=2
+            NoisyMixture(n=3, d=d, mu_norm=1.0), TORCH, generator("uniform"), tested=2
         )
         w, seen = net.weight.detach(), problem.model.weight.detach()
         torch.testing.assert_close(seen @ seen.T, w @ w.T)
@@ -123,13 +123,13 @@ def test_uniform_weights_keep_their_inner_products():
 
 
 def test_a_symmetric_start_stays_zero():
-    problem = mixture_law.draw(Mixture(n=5, d=30, mu_norm=1.0), SYMMETRIC, generator("zero"))
+    problem = mixture_law.draw(NoisyMixture(n=5, d=30, mu_norm=1.0), SYMMETRIC, generator("zero"))
     assert bool(problem.model.mirrored())
     assert not problem.model(problem.test.x).any()
 
 
 def test_flips_see_the_mean():
-    data = Mixture(n=10, d=500, mu_norm=2.0, beta=0.3, flips="margin")
+    data = NoisyMixture(n=10, d=500, mu_norm=2.0, beta=0.3, flips="margin")
     train = mixture_law.draw(data, SYMMETRIC, generator("flips")).train
     margin = train.y_clean * train.x[:, 0]
     assert train.noisy.sum() == 3
@@ -137,7 +137,7 @@ def test_flips_see_the_mean():
 
 
 def test_a_replicate_is_the_same_alone():
-    data = Mixture(n=5, d=30, mu_norm=1.0, beta=0.2)
+    data = NoisyMixture(n=5, d=30, mu_norm=1.0, beta=0.2)
     stack = mixture_law.draw_stack(data, TORCH, generators("stack", seeds=range(3)), tested=4)
     alone = mixture_law.draw(data, TORCH, generators("stack", seeds=range(3))[1], tested=4)
     assert torch.equal(stack.train.x[1], alone.train.x)
@@ -146,14 +146,14 @@ def test_a_replicate_is_the_same_alone():
 
 
 def test_bad_input_is_refused():
-    quartic = Mixture(n=5, d=30, mu_norm=1.0, cluster=Quartic(lam=1.0, c=1.0))
+    quartic = NoisyMixture(n=5, d=30, mu_norm=1.0, cluster=Quartic(lam=1.0, c=1.0))
     with pytest.raises(AdvlabError, match="Gaussian clusters"):
         mixture_law.draw(quartic, SYMMETRIC, generator("bad"))
     with pytest.raises(AdvlabError, match="rows of 1 or more"):
         mixture_law.bartlett(0, 3, generator("bad"))
     with pytest.raises(AdvlabError, match="even width"):
         mixture_law.draw(
-            Mixture(n=5, d=30, mu_norm=1.0),
+            NoisyMixture(n=5, d=30, mu_norm=1.0),
             mixture_law.Start(width=5, activation="relu", omega=0.1),
             generator("bad"),
         )
@@ -166,5 +166,5 @@ def test_a_wrong_law_is_told_apart():
     squares = (found @ found.mT)[:, 0, 0].numpy()
     assert kstest(squares, chi2(7).cdf).pvalue < LEAST
     assert isinstance(
-        mixture_law.draw(Mixture(n=2, d=3, mu_norm=1.0), SYMMETRIC, rng).model, TwoLayer
+        mixture_law.draw(NoisyMixture(n=2, d=3, mu_norm=1.0), SYMMETRIC, rng).model, TwoLayer
     )

@@ -41,8 +41,6 @@ BAD = {
     "ball over the origin": lambda: theory.loss_ratio_bound(10, 1.0, 1.0, 0.5),
     "negative steps": lambda: theory.norm_growth_bound(-1, 1.0, 0.1, 10, 10, 1.0, 0.5, 0.2),
     "H of zero": lambda: theory.slrelu_norm_growth_bound(1, 1.0, 0.1, 0.5, 4, 0.0),
-    "c below one": lambda: theory.anti_concentration(0.9),
-    "delta of one": lambda: theory.projection_bound(1.0, 1.0),
 }
 
 

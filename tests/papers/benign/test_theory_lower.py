@@ -110,5 +110,5 @@ def test_bounds_broadcast_like_numpy():
     assert grid.shape == (4, 3)
     assert grid[2, 1] == theory.robust_error_lower_bound(mu[2, 0], alpha[1], 0.1)
     assert theory.linear_rule_risk([0.5, 1.0], mu, 0.0, 0.0).shape == (4, 2)
-    assert theory.averaging_proxy(100, [500, 1000], mu, 0.1, 0.1).q.shape == (4, 2)
+    assert theory.averaging_accuracy(100, [500, 1000], mu, 0.1, 0.1).q.shape == (4, 2)
     assert isinstance(theory.robust_error_lower_bound(2.0, 0.5, 0.1), float)

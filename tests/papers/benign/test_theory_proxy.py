@@ -10,7 +10,7 @@ from advlab.papers.benign import theory
 
 def test_the_proxy_is_the_risk_of_the_mean_rule_and_near_what_averages_do():
     n, d, mu, alpha, beta = 100, 1000, 4.0, 0.4, 0.1
-    q, clean, robust = theory.averaging_proxy(n, d, mu, alpha, beta)
+    q, clean, robust = theory.averaging_accuracy(n, d, mu, alpha, beta)
     assert 1 - clean == pytest.approx(theory.linear_rule_risk(q / mu, mu, 0.0, beta))
     assert 1 - robust == pytest.approx(theory.linear_rule_risk(q / mu, mu, alpha, beta))
     rng, cosines = np.random.default_rng(6), []
@@ -33,10 +33,10 @@ def test_the_proxy_is_the_risk_of_the_mean_rule_and_near_what_averages_do():
 def test_on_the_contour_the_proxy_has_the_level(mu, level, beta, ratio):
     d = theory.averaging_contour(mu, level, 100, beta, ratio)
     if d > 1e-3:
-        robust = theory.averaging_proxy(100, d, mu, ratio * mu, beta).robust_accuracy
+        robust = theory.averaging_accuracy(100, d, mu, ratio * mu, beta).robust_accuracy
         assert robust == pytest.approx(level, abs=1e-8)
     else:
-        assert theory.averaging_proxy(100, 0.01, mu, ratio * mu, beta).robust_accuracy < level
+        assert theory.averaging_accuracy(100, 0.01, mu, ratio * mu, beta).robust_accuracy < level
 
 
 def test_slopes_of_the_contours():

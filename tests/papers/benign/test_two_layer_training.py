@@ -10,7 +10,7 @@ from advlab.core.randomness import generator, generators
 from advlab.losses import ModelLoss, logistic, resolve
 from advlab.models import Linear, Stack, TwoLayer
 from advlab.models.activations import SHAPES
-from advlab.papers.benign.data import Mixture
+from advlab.papers.benign.data import NoisyMixture
 from advlab.papers.benign.reductions import TwoLayerAdversarial, attacked
 from advlab.papers.generalization.reductions import Subspace
 from advlab.threats import Ball
@@ -28,7 +28,7 @@ NETS = {
 
 def _problem(activation, settings, d=60, n=8, width=10, replicates=2):
     rngs = generators("two-layer tests", seeds=range(replicates))
-    data = Mixture(n=n, d=d, mu_norm=3.0, beta=0.2, flips="count").sample_stack(rngs)
+    data = NoisyMixture(n=n, d=d, mu_norm=3.0, beta=0.2, flips="count").sample_stack(rngs)
     stack = Stack.draw(lambda rng: TwoLayer.draw(d, width, activation, rng, **settings), rngs)
     return data.x, data.y, stack
 
@@ -76,7 +76,9 @@ def test_fifty_steps_in_the_subspace_are_those_of_the_whole_space(activation, ki
         found = space.lift(found) if name == "weight" else found
         torch.testing.assert_close(found, value, rtol=1e-10, atol=1e-10)
     # A fresh point is seen through its projection.
-    fresh = Mixture(n=20, d=60, mu_norm=3.0).sample_stack(generators("fresh", seeds=range(2))).x
+    fresh = (
+        NoisyMixture(n=20, d=60, mu_norm=3.0).sample_stack(generators("fresh", seeds=range(2))).x
+    )
     seen = small(space.into(fresh).flatten(0, 1))
     torch.testing.assert_close(seen, whole(fresh.flatten(0, 1)), rtol=1e-10, atol=1e-10)
 

@@ -41,7 +41,7 @@ def table(**changes: float) -> pl.DataFrame:
 
 def outcomes(rows: pl.DataFrame) -> dict[str, str]:
     found = closed_forms.verdicts(rows)
-    return {verdict.id.removeprefix("generalization/"): verdict.outcome for verdict in found}
+    return {verdict.id: verdict.outcome for verdict in found}
 
 
 def test_all_claims_hold_on_a_table_in_which_they_do():

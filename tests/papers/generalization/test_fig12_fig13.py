@@ -6,7 +6,12 @@ import pytest
 
 from advlab import lab
 from advlab.papers.generalization.experiments import fig12, fig13
-from advlab.papers.generalization.experiments._parts.lazy_runs import NETS, UNIT, HighCase, Problem
+from advlab.papers.generalization.experiments._parts.lazy_runs import (
+    NETS,
+    UNIT,
+    HighDimensionCase,
+    LazyProblem,
+)
 
 
 def table(where=lambda row: False, **what) -> pl.DataFrame:
@@ -32,7 +37,7 @@ def rows_of(figure, where=lambda row: False, **what) -> pl.DataFrame:
 
 
 def outcomes(figure, rows: pl.DataFrame) -> dict[str, str]:
-    return {verdict.id[-1]: verdict.outcome for verdict in figure.verdicts(rows)}
+    return {verdict.id: verdict.outcome for verdict in figure.verdicts(rows)}
 
 
 def at(**where):
@@ -74,8 +79,8 @@ def test_smoke_runs_and_decides_nothing(figure, tmp_path):
 
 
 def test_a_problem_in_a_thousand_dimensions_has_71():
-    case = HighCase(activation="sigmoid", replicates=2, tests=3)
-    problem = Problem.draw("test", case.law, case, case.delta)
+    case = HighDimensionCase(activation="sigmoid", replicates=2, tests=3)
+    problem = LazyProblem.draw("test", case.law, case, case.delta)
     assert problem.train.x.shape == (2, 20, 71)
     assert case.width**case.delta == pytest.approx(1000**0.6)
     # Lengths are those of the whole space: |x|^2 is near d, |theta0| is 1.
@@ -85,7 +90,9 @@ def test_a_problem_in_a_thousand_dimensions_has_71():
 
 def test_a_sigmoid_network_cannot_reach_the_answers_of_ten_ones():
     """|f| <= sum |a_j| / (2 sqrt(h)), so 100 steps leave it far from them."""
-    case = HighCase(activation="sigmoid", radius=0.0, entry=1.0, lr=0.16, replicates=3, tests=0)
+    case = HighDimensionCase(
+        activation="sigmoid", radius=0.0, entry=1.0, lr=0.16, replicates=3, tests=0
+    )
     losses = fig12.compute(case).filter(pl.col("step") == 100)["loss"]
     assert losses.min() > 1
     linear = case.model_copy(update={"activation": "linear"})

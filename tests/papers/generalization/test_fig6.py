@@ -13,8 +13,8 @@ from advlab.papers.generalization.data import LinearModel
 from advlab.papers.generalization.experiments import fig6
 from advlab.papers.generalization.experiments._parts.lazy_runs import (
     NETS,
+    LazyProblem,
     NetCase,
-    Problem,
     linear_parts,
 )
 from advlab.report.samples import changes
@@ -61,7 +61,7 @@ def table(where=lambda row: False, **what) -> pl.DataFrame:
 
 def outcomes(rows: pl.DataFrame) -> dict[str, str]:
     found = fig6.verdicts(rows)
-    return {verdict.id.removeprefix("generalization/"): verdict.outcome for verdict in found}
+    return {verdict.id: verdict.outcome for verdict in found}
 
 
 def at(kind: str, **where):
@@ -112,7 +112,7 @@ def test_smoke_runs_and_decides_nothing(tmp_path):
     assert not result.failed
     assert {verdict.outcome for verdict in result.verdicts} == {"undecided"}
     assert [verdict.id for verdict in result.verdicts] == list(fig6.ABOUT.claims)
-    exact = {verdict.id[-2:]: verdict.measured for verdict in result.verdicts[:4]}
+    exact = {verdict.id: verdict.measured for verdict in result.verdicts[:4]}
     assert max(exact["8a"], exact["8b"], exact["8c"]) < 1e-10 < 0.01 < exact["8d"]
     assert len(result.chart["concat"]) == 2
 
@@ -123,7 +123,7 @@ def test_the_risk_is_the_mean_loss_under_the_attack(activation):
     law = LinearModel(n=4, d=30, theta0="unit", sigma2=0.5)
     case = NetCase(activation=activation, n=4, width=5, radius=0.4, xi=0.1, lr=2.0, steps=20,
                    replicates=2, tests=20_000)  # fmt: skip
-    problem = Problem.draw("test", law, case, delta=-1.0)
+    problem = LazyProblem.draw("test", law, case, delta=-1.0)
     assert problem.train.x.shape == (2, 4, 10)
     net = problem.fit(case).model
     found = problem.risk(net, 0.4)
@@ -141,7 +141,7 @@ def test_the_risk_is_the_mean_loss_under_the_attack(activation):
 def test_the_risk_of_a_linear_network_is_the_closed_form():
     law = LinearModel(n=20, d=3, theta0="unit")
     case = NetCase(activation="linear", n=20, width=5, steps=50, replicates=2, tests=50)
-    problem = Problem.draw("test", law, case, delta=0.5)
+    problem = LazyProblem.draw("test", law, case, delta=0.5)
     net = problem.fit(case).model
     beta, ball = linear_parts(net).double().numpy(), Ball(norm="l2", radius=0.3)
     exact = [
@@ -155,7 +155,7 @@ def test_a_seed_has_the_same_data_in_every_run():
     law = LinearModel(n=20, d=3, theta0="unit")
     stack = NetCase(activation="sigmoid", n=20, replicates=3, tests=10)
     alone = NetCase(activation="relu", n=20, radius=0.1, seed=1, tests=10)
-    one, other = (Problem.draw("test", law, case, 0.5) for case in (stack, alone))
+    one, other = (LazyProblem.draw("test", law, case, 0.5) for case in (stack, alone))
     for first, second in zip((*one.train, *one.test), (*other.train, *other.test), strict=True):
         torch.testing.assert_close(first[1], second[0])
     torch.testing.assert_close(one.nets[1].theta, other.nets[0].theta)

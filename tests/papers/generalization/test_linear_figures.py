@@ -82,7 +82,7 @@ def test_the_interpolator_is_the_smallest_model_that_fits():
 
 
 def outcomes(verdicts) -> dict[str, str]:
-    return {v.id.removeprefix("generalization/"): v.outcome for v in verdicts}
+    return {v.id: v.outcome for v in verdicts}
 
 
 def fig1_table(jitters: float, drifts: float) -> pl.DataFrame:

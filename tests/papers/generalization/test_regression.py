@@ -9,7 +9,7 @@ from scipy import stats
 
 from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator, generators
-from advlab.papers.generalization.data import AR1, LinearModel, Sparse, symmetrise
+from advlab.papers.generalization.data import AR1, LinearModel, SparseVector, symmetrise
 from advlab.papers.generalization.data.regression import T_CUT
 
 LAWS = ("gaussian", "uniform", "truncated-t")
@@ -85,7 +85,7 @@ models = st.builds(
     LinearModel,
     n=st.integers(1, 40),
     d=st.integers(1, 20),
-    theta0=st.sampled_from(["ones", "unit", Sparse(k=1, value=3.0)]),
+    theta0=st.sampled_from(["ones", "unit", SparseVector(k=1, value=3.0)]),
     cov=st.none() | st.builds(AR1, rho=st.floats(-0.9, 0.9)),
     law=st.sampled_from(LAWS),
 )
@@ -110,7 +110,7 @@ def test_theta0_as_words_and_v2():
     # v^2 = 11 and 2 are the values of the paper's settings (d = 10 ones; d = 3 unit; ten ones).
     assert LinearModel(n=1, d=10, theta0="ones").v2 == 11
     assert LinearModel(n=1, d=3, theta0="unit").v2 == pytest.approx(2)
-    ten = LinearModel(n=1, d=1000, theta0=Sparse(k=10), sigma2=0.1)
+    ten = LinearModel(n=1, d=1000, theta0=SparseVector(k=10), sigma2=0.1)
     assert ten.v2 == pytest.approx(10.1)
     assert ten.theta0_vector().tolist() == [1.0] * 10 + [0.0] * 990
     assert LinearModel(n=1, d=2, theta0=(1.0, 1.0), cov=AR1(rho=0.5), sigma2=0).v2 == 3
@@ -145,7 +145,7 @@ def test_symmetrised_data_are_odd():
     [
         ({"theta0": (1.0, 2.0)}, "2 entries but d = 3"),
         ({"theta0": "one"}, "theta0"),
-        ({"theta0": Sparse(k=4)}, "k = 4"),
+        ({"theta0": SparseVector(k=4)}, "k = 4"),
         ({"theta0": (1.0, 2.0, float("nan"))}, "finite"),
         ({"cov": ((1.0, 0.0), (0.0, 1.0))}, "3 rows of 3"),
         ({"cov": ((1.0, 0.2, 0), (0.0, 1.0, 0), (0, 0, 1.0))}, "symmetric"),

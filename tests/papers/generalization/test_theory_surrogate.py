@@ -11,8 +11,8 @@ from scipy.stats import norm as gauss
 
 from advlab import linear
 from advlab.core.errors import AdvlabError
-from advlab.linear import moments
 from advlab.papers.generalization import theory
+from advlab.papers.generalization.theory import gaussian_integrals as moments
 
 
 def expectation(function, scale: float) -> float:

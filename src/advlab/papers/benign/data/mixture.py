@@ -109,7 +109,7 @@ class Quartic(Config):
         return (self.lam + hypot(self.lam, 4 * sqrt(self.c))) / 2
 
 
-class Mixture(DataModel):
+class NoisyMixture(DataModel):
     """x = y_c mu + xi with y_c = +-1 a fair coin, mu = mu_norm e_1, and xi of independent entries.
 
     y is y_c but on a share beta of the examples. The clean data come first from the generator, so
@@ -170,15 +170,15 @@ class Mixture(DataModel):
         return Clusters(*super().sample_stack(generators, n))
 
 
-def _independent(model: Mixture, margin: Tensor, rng: torch.Generator) -> Tensor:
+def _independent(model: NoisyMixture, margin: Tensor, rng: torch.Generator) -> Tensor:
     return uniform(margin, rng) < model.beta
 
 
-def _count(model: Mixture, margin: Tensor, rng: torch.Generator) -> Tensor:
+def _count(model: NoisyMixture, margin: Tensor, rng: torch.Generator) -> Tensor:
     return _first(torch.randperm(len(margin), generator=rng), model.beta)
 
 
-def _margin(model: Mixture, margin: Tensor, rng: torch.Generator) -> Tensor:
+def _margin(model: NoisyMixture, margin: Tensor, rng: torch.Generator) -> Tensor:
     return _first(torch.argsort(margin, stable=True), model.beta)
 
 
@@ -190,7 +190,7 @@ def _first(order: Tensor, beta: float) -> Tensor:
     return flipped
 
 
-_FLIPS: dict[Flips, Callable[[Mixture, Tensor, torch.Generator], Tensor]] = {
+_FLIPS: dict[Flips, Callable[[NoisyMixture, Tensor, torch.Generator], Tensor]] = {
     "independent": _independent,
     "count": _count,
     "margin": _margin,

@@ -1,4 +1,4 @@
-"""What the proofs of benign overfitting say about training, step by step (sections 4, B).
+"""What the proofs of benign overfitting say about training, step by step (Section 4, Appendix B).
 
 Theorem 3.1 rests on lemmas about Algorithm 1: all examples keep comparable loss gradients (4.4,
 B.9, B.26), adversarial examples stay near the span of the data (4.1, B.10, B.27) and true to mu
@@ -9,7 +9,7 @@ loss falls to 0, flipped labels and all, while clean test error stays at beta.
 Symmetric start with omega = eta/sqrt(m d), fixed top layer, exactly beta n flips, PGD-20 with step
 alpha/5, float64; n = 20, d = 3000, ||mu|| = 10, m = 50, alpha = 1, beta = 0.1, eta = 0.8 n/d. Not
 as in the paper: Assumption 1 asks for eta <= 1/(C d^2), which would take millions of steps.
-Main runs are measured at every step, the others at eight a decade.
+Main runs are measured at every step, the others at eight steps per decade of t.
 """
 
 import math
@@ -20,54 +20,53 @@ import polars as pl
 
 from .... import lab
 from ....models import SHAPES as ACTIVATIONS
-from ....report import Verdict, above, below, every, within
+from ....report import Claims, Verdict
 from ....report.samples import changes, ends, groups
 from ..theory import first_step_floor, robust_error_lower_bound, span_distance_bound
 from ._parts.lemmas_figure import figure as figure
-from ._parts.lemmas_runs import SHAPES, watch
-from ._parts.lemmas_runs import TheoryCase as Case
+from ._parts.lemmas_runs import SHAPES, measured_run
+from ._parts.lemmas_runs import LemmasCase as Case
 
 ABOUT = lab.About(
     paper="benign",
-    item="Sections 4 and B",
+    item="Section 4 and Appendix B",
     title="The lemmas of benign overfitting along a run",
     seconds={"smoke": 5, "laptop": 360, "paper": 6000},
     claims={
-        "benign/1": "the robust training error is 0 at every t >= 1",
-        "benign/2a": "the robust training loss ends below 0.01",
-        "benign/2b": "the robust training loss falls over each decade of t",
-        "benign/4": "the clean test error is within 2 standard errors of beta, even at "
-        "alpha = ||mu||",
-        "benign/5a": "flipped labels are learnt robustly: no error on them at the end",
-        "benign/5b": "the test error stays at least beta, less 2 standard errors",
-        "benign/6a": "no network's robust test error is below Theorem 3.2, less 3 standard errors",
-        "benign/6b": "nor below its tight form",
-        "benign/6c": "at alpha = ||mu|| no robust test error is below 1/2, less 3 standard errors",
-        "benign/7": "Lemma B.2's certificate bounds the robust test error where its condition "
+        "1": "the robust training error is 0 at every t >= 1",
+        "2a": "the robust training loss ends below 0.01",
+        "2b": "the robust training loss falls over each decade of t",
+        "4": "the clean test error is within 2 standard errors of beta, even at alpha = ||mu||",
+        "5a": "flipped labels are learnt robustly: no error on them at the end",
+        "5b": "the test error stays at least beta, less 2 standard errors",
+        "6a": "no network's robust test error is below Theorem 3.2, less 3 standard errors",
+        "6b": "nor below its tight form",
+        "6c": "at alpha = ||mu|| no robust test error is below 1/2, less 3 standard errors",
+        "7": "Lemma B.2's certificate bounds the robust test error where its condition "
         "holds, up to 2 standard errors",
-        "benign/8a": "the ratio of loss gradients has no upward trend after t = 100",
-        "benign/8b": "the ratio of loss gradients stays below 10",
-        "benign/9a": "attacked inputs are within omega sqrt(m d)/eta of the span of the data",
-        "benign/9b": "their distance to the span is proportional to omega",
-        "benign/10": "<mu, y x~>/||mu||^2 stays in [1/3, 3] for clean and [-3, -1/3] for flipped "
+        "8a": "the ratio of loss gradients has no upward trend after t = 100",
+        "8b": "the ratio of loss gradients stays below 10",
+        "9a": "attacked inputs are within omega sqrt(m d)/eta of the span of the data",
+        "9b": "their distance to the span is proportional to omega",
+        "10": "<mu, y x~>/||mu||^2 stays in [1/3, 3] for clean and [-3, -1/3] for flipped "
         "labels while n alpha^2/d <= 0.3",
-        "benign/11": "the normalised margin is at least 0.1 ||mu||^2 sqrt(n/d), for all t >= 1 "
-        "and all d",
-        "benign/12": "the first step moves the weights by gamma ||mu||/10 of their size or more",
-        "benign/13a": "without smoothness at least 5 % of examples and neurons are active, for "
+        "11": "the normalised margin is at least 0.1 ||mu||^2 sqrt(n/d), for all t >= 1 and all d",
+        "12": "the first step moves the weights by gamma ||mu||/10 of their size or more",
+        "13a": "without smoothness at least 5 % of examples and neurons are active, for "
         "each neuron and example, at t = 0 and 1",
-        "benign/13b": "without smoothness no neuron's or example's count falls from t = 0 to 1",
-        "benign/13c": "without smoothness an active pair with y = a stays active, for all t >= 1",
-        "benign/14": "no margin decreases anywhere in the balls",
-        "benign/15": "the robust training loss falls at least like 1/sqrt(t)",
-        "benign/16a": "at alpha = 0.1 ||mu|| the weights have a cosine of 0.99 or more with those "
+        "13b": "without smoothness no neuron's or example's count falls from t = 0 to 1",
+        "13c": "without smoothness an active pair with y = a stays active, for all t >= 1",
+        "14": "no margin decreases anywhere in the balls",
+        "15": "the robust training loss falls at least like 1/sqrt(t)",
+        "16a": "at alpha = 0.1 ||mu|| the weights have a cosine of 0.99 or more with those "
         "of standard training",
-        "benign/16b": "the cosine with standard training falls when alpha grows",
-        "benign/20a": "the distance to the span grows with the size of the start",
-        "benign/20b": "the attack turns away from the mean of the data when the start grows",
-        "benign/21": "all three activations pass claims 1, 2, 4 and 5",
+        "16b": "the cosine with standard training falls when alpha grows",
+        "20a": "the distance to the span grows with the size of the start",
+        "20b": "the attack turns away from the mean of the data when the start grows",
+        "21": "all three activations pass claims 1, 2, 4 and 5",
     },
 )
+CLAIMS = Claims(ABOUT.claims)
 
 REPLICATES = {"smoke": (2, 2), "laptop": (40, 30), "paper": (100, 100)}
 """Of the main runs and those by radius, and of the others. With 40 a claim about each replicate in
@@ -97,7 +96,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
 
 
 def compute(case: Case) -> pl.DataFrame:
-    return watch(case)
+    return measured_run(case)
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
@@ -114,7 +113,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
 
 
 def _runs(table: pl.DataFrame) -> pl.DataFrame:
-    """One row a run: the worst of each measure over its steps t >= 1, its start and its end."""
+    """One row per run: the worst of each measure over its steps t >= 1, its start and its end."""
     by, at, error = [*KEYS, "seed"], pl.col("step"), pl.col("clean error")
     later, first, second = table.filter(at >= 1), table.filter(at == 0), table.filter(at == 1)
     shares = pl.min_horizontal("active of examples", "active of neurons")
@@ -141,13 +140,9 @@ def _standard_error(share: pl.Expr) -> pl.Expr:
     return (share * (1 - share) / pl.col("tests")).sqrt()
 
 
-def _say(short: str) -> tuple[str, str]:
-    return f"benign/{short}", ABOUT.claims[f"benign/{short}"]
-
-
-def _each(short: str, rows: pl.DataFrame, holds: pl.Expr, *by: str) -> Verdict:
+def _every_run(label: str, rows: pl.DataFrame, holds: pl.Expr, *by: str) -> Verdict:
     """A claim about every run of each group."""
-    return every(*_say(short), groups(rows.with_columns(holds=holds), "holds", *by))
+    return CLAIMS.every(label, groups(rows.with_columns(holds=holds), "holds", *by))
 
 
 def _largest(rows: pl.DataFrame, value: pl.Expr) -> float | None:
@@ -170,15 +165,20 @@ def _training(table: pl.DataFrame, main: pl.DataFrame) -> list[Verdict]:
         after=ratio.filter(pl.col("step") > middle).max(),
     )
     return [
-        below(*_say("2a"), groups(main, "L_rob", "activation"), 0.01, what="final robust loss"),
-        below(*_say("2b"), changes(decades, "t", "log_loss", "activation"), 0,
-              what="change of log10 of the robust loss over a decade"),
-        _each("8a", halves, pl.col("after") <= 1.2 * pl.col("before"), "activation"),
-        _each("8b", main, ratio < 10, "activation"),
-        below(*_say("15"), _slopes(rows), -0.5,
-              what="slope of log loss in log t over the last two decades"),
+        CLAIMS.below("2a", groups(main, "L_rob", "activation"), 0.01, what="final robust loss"),
+        CLAIMS.below(
+            "2b",
+            changes(decades, "t", "log_loss", "activation"),
+            0,
+            what="change of log10 of the robust loss over a decade",
+        ),
+        _every_run("8a", halves, pl.col("after") <= 1.2 * pl.col("before"), "activation"),
+        _every_run("8b", main, ratio < 10, "activation"),
+        CLAIMS.below(
+            "15", _slopes(rows), -0.5, what="slope of log loss in log t over the last two decades"
+        ),
         _matching(main, decades),
-    ]  # fmt: skip
+    ]
 
 
 def _decades(rows: pl.DataFrame) -> list[int]:
@@ -208,7 +208,7 @@ def _matching(main: pl.DataFrame, decades: pl.DataFrame) -> Verdict:
     )
     each = main.join(falls, on=["activation", "seed"]).group_by("seed", maintain_order=True)
     seeds = each.agg(holds=passed.all() & (pl.len() == len(SHAPES)))
-    return every(*_say("21"), seeds["holds"], what="all three activations pass")
+    return CLAIMS.every("21", seeds["holds"], what="all three activations pass")
 
 
 def _errors(runs: pl.DataFrame) -> list[Verdict]:
@@ -220,22 +220,40 @@ def _errors(runs: pl.DataFrame) -> list[Verdict]:
     sure = runs.filter(pl.col("kind") != "beyond", pl.col("certified"))
     clear = "robust error below the bound less 3 standard errors, the worst of all networks,"
     return [
-        below(*_say("1"), _largest(known, pl.col("training error")), ROUNDING,
-              what="robust training error, the largest of all runs and steps,"),
-        _each("4", known.filter(pl.col("q") > 3), pl.col("deviation").abs() <= 2,
-              "activation", "d", "alpha"),
-        _each("5a", main, pl.col("noisy training error") == 0, "activation"),
-        _each("5b", main, pl.col("deviation") >= -2, "activation"),
-        *(
-            below(*_say(short), _largest(_bounded(known, form), pl.col("bound") - robust
-                                         - 3 * noise), 0, what=clear)
-            for short, form in (("6a", "paper"), ("6b", "tight"))
+        CLAIMS.below(
+            "1",
+            _largest(known, pl.col("training error")),
+            ROUNDING,
+            what="robust training error, the largest of all runs and steps,",
         ),
-        below(*_say("6c"), _largest(equal, 0.5 - robust - 3 * noise), 0, what=clear),
-        below(*_say("7"), _largest(sure, robust - 2 * noise - pl.col("certificate")), 0,
-              what="robust error above the certificate and 2 standard errors, the worst of all "
-              "networks,"),
-    ]  # fmt: skip
+        _every_run(
+            "4",
+            known.filter(pl.col("q") > 3),
+            pl.col("deviation").abs() <= 2,
+            "activation",
+            "d",
+            "alpha",
+        ),
+        _every_run("5a", main, pl.col("noisy training error") == 0, "activation"),
+        _every_run("5b", main, pl.col("deviation") >= -2, "activation"),
+        *(
+            CLAIMS.below(
+                label,
+                _largest(_bounded(known, form), pl.col("bound") - robust - 3 * noise),
+                0,
+                what=clear,
+            )
+            for label, form in (("6a", "paper"), ("6b", "tight"))
+        ),
+        CLAIMS.below("6c", _largest(equal, 0.5 - robust - 3 * noise), 0, what=clear),
+        CLAIMS.below(
+            "7",
+            _largest(sure, robust - 2 * noise - pl.col("certificate")),
+            0,
+            what="robust error above the certificate and 2 standard errors, the worst of all "
+            "networks,",
+        ),
+    ]
 
 
 def _bounded(rows: pl.DataFrame, form: str) -> pl.DataFrame:
@@ -256,16 +274,30 @@ def _attacks(runs: pl.DataFrame) -> list[Verdict]:
     near = known.filter(pl.col("n") * pl.col("alpha") ** 2 / pl.col("d") <= 0.3)
     large, both = starts.filter(ratio >= 1), runs.filter(pl.col("kind").is_in(["main", "start"]))
     return [
-        _each("9a", _with_reach(both), distance <= pl.col("reach"), "kind", "activation", "ratio"),
-        within(*_say("9b"), decades, 8, 12, what="factor of the distance for a tenfold start"),
-        _each("10", near, pl.col("signals"), "activation", "d", "alpha"),
-        below(*_say("14"), _largest(known, -pl.col("relative step")), ROUNDING,
-              what="relative fall of a margin in one step, the largest of all runs,"),
-        above(*_say("20a"), changes(large, "ratio", "span distance", "activation"), 0,
-              what="change of the largest distance to the span"),
-        below(*_say("20b"), changes(large, "ratio", "attack cosine", "activation"), 0,
-              what="change of the least cosine of the attack with the mean"),
-    ]  # fmt: skip
+        _every_run(
+            "9a", _with_reach(both), distance <= pl.col("reach"), "kind", "activation", "ratio"
+        ),
+        CLAIMS.within("9b", decades, 8, 12, what="factor of the distance for a tenfold start"),
+        _every_run("10", near, pl.col("signals"), "activation", "d", "alpha"),
+        CLAIMS.below(
+            "14",
+            _largest(known, -pl.col("relative step")),
+            ROUNDING,
+            what="relative fall of a margin in one step, the largest of all runs,",
+        ),
+        CLAIMS.above(
+            "20a",
+            changes(large, "ratio", "span distance", "activation"),
+            0,
+            what="change of the largest distance to the span",
+        ),
+        CLAIMS.below(
+            "20b",
+            changes(large, "ratio", "attack cosine", "activation"),
+            0,
+            what="change of the least cosine of the attack with the mean",
+        ),
+    ]
 
 
 def _with_reach(rows: pl.DataFrame) -> pl.DataFrame:
@@ -286,25 +318,37 @@ def _neurons(runs: pl.DataFrame) -> list[Verdict]:
     ]
     least = pl.min_horizontal("idle", "idle_later")
     return [
-        _each("12", main.with_columns(floor=pl.Series(floors, dtype=pl.Float64)),
-              pl.col("move") >= pl.col("floor"), "activation"),
+        _every_run(
+            "12",
+            main.with_columns(floor=pl.Series(floors, dtype=pl.Float64)),
+            pl.col("move") >= pl.col("floor"),
+            "activation",
+        ),
         # Shares of 20 examples are decimals: 1/20 must not fall short of 0.05 by rounding.
-        _each("13a", kinked, least >= 0.05 - ROUNDING, "activation"),
-        _each("13b", kinked, pl.col("activation gain") >= 0, "activation"),
-        below(*_say("13c"), _largest(kinked, pl.col("lost pairs")), 0.5,
-              what="number of active pairs lost, the largest of all runs,"),
-    ]  # fmt: skip
+        _every_run("13a", kinked, least >= 0.05 - ROUNDING, "activation"),
+        _every_run("13b", kinked, pl.col("activation gain") >= 0, "activation"),
+        CLAIMS.below(
+            "13c",
+            _largest(kinked, pl.col("lost pairs")),
+            0.5,
+            what="number of active pairs lost, the largest of all runs,",
+        ),
+    ]
 
 
 def _paths(runs: pl.DataFrame) -> list[Verdict]:
     kinds = pl.col("kind").is_in(["main", "radius", "dimension"])
     margins = runs.filter(kinds, pl.col("alpha") == 1)
     unit = 0.1 * pl.col("mu_norm") ** 2 * (pl.col("n") / pl.col("d")).sqrt()
-    twins = runs.filter(pl.col("kind") == "radius")
-    near = twins.filter(pl.col("alpha") <= 0.1 * pl.col("mu_norm"))
+    radii = runs.filter(pl.col("kind") == "radius")
+    near = radii.filter(pl.col("alpha") <= 0.1 * pl.col("mu_norm"))
     return [
-        _each("11", margins, pl.col("normalised margin") >= unit, "activation", "d"),
-        _each("16a", near, pl.col("cosine") >= 0.99, "activation"),
-        below(*_say("16b"), changes(twins, "alpha", "cosine", "activation"), 0,
-              what="change of the least cosine with the standard twin"),
-    ]  # fmt: skip
+        _every_run("11", margins, pl.col("normalised margin") >= unit, "activation", "d"),
+        _every_run("16a", near, pl.col("cosine") >= 0.99, "activation"),
+        CLAIMS.below(
+            "16b",
+            changes(radii, "alpha", "cosine", "activation"),
+            0,
+            what="change of the least cosine with the standard twin",
+        ),
+    ]

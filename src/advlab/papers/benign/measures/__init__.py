@@ -1,11 +1,16 @@
-"""The measures D1-D21 of adversarial training on the noisy mixture (benign overfitting paper).
+"""What the lemmas of the benign overfitting paper speak of, measured on a run of Algorithm 1.
 
-A `Snapshot` holds a network, or a stack of them, at one step with its attacked inputs; the measures
-take snapshots and give one number a replicate, example or neuron. What compares a step with the
-next takes that step itself. Their bounds are in `theory.mixture`.
+A `Snapshot` holds a network, or a stack of them, at one step with its attacked inputs. The measures
+take a snapshot and give one number per replicate, example or neuron; those that compare a step with
+the next take that step themselves, of size `eta`. Each docstring names the lemma; the lemmas'
+bounds are in `papers.benign.theory`.
+
+Example:
+    now = Snapshot.take(model, data, data_model.mu(), ball, attack)
+    loss_ratio(now)  # (R,): max over i, j of g~_i/g~_j, one per replicate
 """
 
-from .activations import Active as Active
+from .activations import ActiveShares as ActiveShares
 from .activations import activation_gain as activation_gain
 from .activations import active as active
 from .activations import active_shares as active_shares
@@ -22,9 +27,9 @@ from .growth import averaged_bound as averaged_bound
 from .growth import norm_growth as norm_growth
 from .growth import relative_move as relative_move
 from .growth import weight_norm as weight_norm
-from .loss_gradients import Sandwich as Sandwich
+from .loss_gradients import GradientBounds as GradientBounds
 from .loss_gradients import gradient_alignment as gradient_alignment
-from .loss_gradients import gradient_sandwich as gradient_sandwich
+from .loss_gradients import gradient_bounds as gradient_bounds
 from .loss_gradients import gradient_size as gradient_size
 from .loss_gradients import loss_ratio as loss_ratio
 from .loss_gradients import noisy_training_error as noisy_training_error

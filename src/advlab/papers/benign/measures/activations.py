@@ -1,4 +1,4 @@
-"""Which neurons are active on which examples, whatever the attack (D16, D17)."""
+"""Which neurons are active on which examples, whatever the attack (Lemmas B.21, B.25, B.26)."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from torch import Tensor
 from .snapshot import Networks, Snapshot
 
 
-class Active(NamedTuple):
+class ActiveShares(NamedTuple):
     """Shares of active pairs with y_i = a_s: of the examples for each neuron, and the converse."""
 
     per_neuron: Float[Tensor, "R m"]
@@ -19,7 +19,11 @@ def active(now: Snapshot, net: Networks | None = None) -> Bool[Tensor, "R n m"]:
     """The pairs (i, s) of A(t) and T: y_i = a_s and <w_s, x_i> > alpha ||w_s||.
 
     So w_s is active on the whole ball. At the symmetric start, where the data are not attacked, the
-    threshold is 0. `net` may be other weights, for example those of the next step.
+    threshold is 0.
+
+    Args:
+        now: the networks and their data.
+        net: other weights, for example those of the next step.
     """
     net = now.net if net is None else net
     threshold = now.radius * net.weight.norm(dim=2)
@@ -28,19 +32,19 @@ def active(now: Snapshot, net: Networks | None = None) -> Bool[Tensor, "R n m"]:
     return own & (net.inner(now.data.x) > threshold[:, None])
 
 
-def active_shares(now: Snapshot) -> Active:
-    """D16 (B.21, 4.5): at t = 0 and 1 all are at least a constant c0, whatever n, m and d."""
+def active_shares(now: Snapshot) -> ActiveShares:
+    """Lemmas 4.5 and B.21: at t = 0 and 1 all are at least a constant c0, whatever n, m and d."""
     pairs = active(now).to(now.x)
-    return Active(pairs.mean(1), pairs.mean(2))
+    return ActiveShares(pairs.mean(1), pairs.mean(2))
 
 
 def lost_pairs(now: Snapshot, eta: float) -> Int[Tensor, " R"]:
-    """D17 (B.26, E1): how many active pairs the next step loses; none for non-smooth phi."""
+    """Lemma B.26 (E1): how many active pairs the next step loses; none for non-smooth phi."""
     return (active(now) & ~active(now, now.after(eta))).sum(dim=(1, 2))
 
 
 def activation_gain(now: Snapshot, eta: float) -> Int[Tensor, " R"]:
-    """B.25 (at t = 0): the least change of the counts |A_s| and |A^i| in the next step, >= 0."""
+    """Lemma B.25 (at t = 0): the least change of the counts |A_s|, |A^i| in a step, >= 0."""
     before, after = active(now).long(), active(now, now.after(eta)).long()
     neurons, examples = ((after.sum(axis) - before.sum(axis)).amin(1) for axis in (1, 2))
     return neurons.minimum(examples)

@@ -1,4 +1,4 @@
-"""Margins and errors on fresh points: what the certificate and the theorems speak of (D11, D20)."""
+"""Margins and errors on fresh points: what Lemma B.2 and Theorem 3.1 speak of."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,13 @@ class Errors(NamedTuple):
 def errors(
     model: nn.Module, test: Clusters, ball: Threat, attack: Attack, rng: Rng | None = None
 ) -> Errors:
-    """The shares of y f(x) <= 0, and of those for which the attack finds such a point."""
+    """The shares of y f(x) <= 0, and of those for which the attack finds such a point.
+
+    Args:
+        model: a network, or a stack of R.
+        test: fresh examples, with a replicate axis if the model is a stack.
+        ball, attack, rng: the attack, which sees the noisy labels.
+    """
     test = stacked(test)
     shape = test.y.shape
     loss = ModelLoss(model, test.y.flatten(), margin)
@@ -54,12 +60,12 @@ def spectral_norm(net: Networks) -> Float[Tensor, " R"]:
 
 
 def normalised_margin(net: Networks, test: Clusters) -> Float[Tensor, " R"]:
-    """D11 (B.14, B.33): min over clusters of M/||W||_2, of order ||mu||^2 sqrt(n/d) for t >= 1."""
+    """Lemmas B.14, B.33: min over clusters of M/||W||_2, of order ||mu||^2 sqrt(n/d) for t >= 1."""
     return class_margins(net, test).amin(1) / spectral_norm(net)
 
 
 def aligned_share(net: Networks, test: Clusters) -> Float[Tensor, " R"]:
-    """D20 (B.30, B.31): the share of pairs with a_s y_c <w_s, x> > 0 on fresh points."""
+    """Corollary B.31: the share of pairs with a_s y_c <w_s, x> > 0 on fresh points."""
     test = stacked(test)
     signs = test.y_clean[:, :, None] * net.top[:, None]
     return (signs * net.inner(test.x) > 0).to(test.x).mean(dim=(1, 2))

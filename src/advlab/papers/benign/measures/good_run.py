@@ -94,10 +94,15 @@ def good_run(
 ) -> GoodRun:
     """The events for one sample and start, or for a stack of them.
 
-    `d` is the dimension of the inputs, which have fewer coordinates after a reduction; `attacked`
-    are points of the balls for (C4), else the inputs themselves; `variance` is that of the
-    coordinates of xi, for the set G. The C of (C7) is the largest that Assumption (5) allows,
-    n/log(m/delta).
+    The C of (C7) is the largest that Assumption (5) allows, n/log(m/delta).
+
+    Args:
+        data: the sample, or R of them.
+        weight: the first layer at the start.
+        d: the dimension of the inputs, which have fewer coordinates after a reduction.
+        kappa, delta, alpha, beta, omega: as in `theory.check_assumptions`.
+        attacked: points of the balls for (C4); the inputs themselves without them.
+        variance: that of the coordinates of xi, for the set G.
     """
     _check(data, weight, d, kappa, delta, alpha, attacked)
     n, m = data.x.shape[-2], weight.shape[-2]

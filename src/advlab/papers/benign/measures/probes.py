@@ -1,4 +1,4 @@
-"""All measures of a run at once, as probes for `training.fit`; one attack a step serves them."""
+"""All measures of a run at once, as probes for `training.fit`; one attack per step serves them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ from . import (
 from .snapshot import Networks, Snapshot, stacked
 
 Measure = Callable[[Snapshot], Tensor]
-"""One number a replicate, or several."""
+"""One number per replicate, or several."""
 
 FEW = 200
 """Fresh points on which single steps are taken apart."""
@@ -35,7 +35,7 @@ SAMPLED = 20
 
 
 @dataclass
-class Watch:
+class SnapshotCache:
     """Takes the snapshot of a model's weights, once however many ask."""
 
     data: Clusters
@@ -64,22 +64,34 @@ def probes(
     test: Clusters | None = None,
     rng: Rng | None = None,
 ) -> dict[str, Probe]:
-    """D1-D9, D11, D15-D20 and the parts of B.30 of a model that trains on `data`, by name.
+    """The measures of a model that trains on `data`, by name.
 
-    Coordinates may be those of any subspace that holds the data, the start and mu; d is the true
-    dimension. D11, D18-D20 and B.30 want fresh `test` points; "decomposition" has the means of B1
-    to B4. D10 and D13 follow from "G_rob" and "norm" at every step. With one generator a replicate
-    in `rng` the random points of a replicate do not depend on the others.
+    Args:
+        data: the training examples; their coordinates may be those of any subspace that holds the
+            data, the start and mu.
+        mu: the centre of the cluster y_c = 1 in these coordinates, one or one per replicate.
+        ball, attack: what finds the attacked inputs.
+        eta: the step size of the run.
+        d: the true dimension.
+        kappa: that of the cluster law.
+        test: fresh points, for "normalised margin", "aligned", "secant error", "fresh slack" and
+            "decomposition" (the means of B1 to B4); without them these are left out.
+        rng: with one generator per replicate the random points of a replicate do not depend on the
+            others.
+
+    Returns:
+        Probes for `fit`. `norm_growth` and `averaged_bound` follow from "G_rob" and "norm" at every
+        step.
     """
     rng = generator("mixture probes") if rng is None else rng
-    watch = Watch(data, mu, ball, attack, rng)
+    snapshot = SnapshotCache(data, mu, ball, attack, rng)
     every = _training(eta, d, kappa) | _balls(stacked(data), ball, eta, rng)
     if test is not None:
         every |= _fresh(stacked(test), eta)
 
     def probe(measure: Measure) -> Probe:
         def seen(model: nn.Module) -> Tensor:
-            found = measure(watch(model)).to(data.x)
+            found = measure(snapshot(model)).to(data.x)
             return found if isinstance(model, Stack) else found[0]
 
         return seen
@@ -88,8 +100,8 @@ def probes(
 
 
 def _training(eta: float, d: int, kappa: float) -> dict[str, Measure]:
-    def least_sandwich(now: Snapshot) -> Tensor:
-        low, middle, high = loss_gradients.gradient_sandwich(now, d, kappa)
+    def least_slack(now: Snapshot) -> Tensor:
+        low, middle, high = loss_gradients.gradient_bounds(now, d, kappa)
         return torch.minimum(middle - low, high - middle)
 
     def signal(now: Snapshot, among: Tensor, largest: bool) -> Tensor:
@@ -105,7 +117,7 @@ def _training(eta: float, d: int, kappa: float) -> dict[str, Measure]:
         "loss ratio": loss_gradients.loss_ratio,
         "training error": loss_gradients.robust_training_error,
         "noisy training error": loss_gradients.noisy_training_error,
-        "sandwich": least_sandwich,
+        "sandwich": least_slack,
         "alignment": loss_gradients.gradient_alignment,
         "gradient": lambda now: loss_gradients.gradient_size(now, d),
         "span distance": lambda now: span.span_distance(now).amax(1),
@@ -126,7 +138,7 @@ def _training(eta: float, d: int, kappa: float) -> dict[str, Measure]:
 
 
 def _balls(data: Clusters, ball: Threat, eta: float, rng: Rng) -> dict[str, Measure]:
-    """D2 at points of each ball that stay the same for the whole run."""
+    """Margin steps at points of each ball that stay the same for the whole run."""
     centres = data.x[:, None].expand(-1, SAMPLED, -1, -1)
     flat = centres.flatten(0, 2)
     moves = (ball.sample(flat, rng=rng) - flat).reshape(centres.shape)

@@ -88,7 +88,7 @@ class Snapshot:
         rng: Rng | None = None,
     ) -> "Snapshot":
         """Attack the model once. data has a stack axis where the model is a stack; mu is (d,) or
-        one a replicate, in the coordinates of the data."""
+        one per replicate, in the coordinates of the data."""
         net = Networks.of(model)
         data = stacked(data)
         if data.x.shape[0] != net.weight.shape[0] or data.x.shape[2] != net.weight.shape[2]:

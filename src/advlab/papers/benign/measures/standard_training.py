@@ -1,4 +1,4 @@
-"""How far adversarial training is from standard training (D21)."""
+"""How far adversarial training is from standard training (Section 4)."""
 
 import torch.nn.functional as F
 from jaxtyping import Float
@@ -8,7 +8,7 @@ from .snapshot import Networks, Snapshot, frobenius
 
 
 def trajectory_cosine(one: Networks, other: Networks) -> Float[Tensor, " R"]:
-    """cos(W_adv, W_std) of twin runs at one step, near 1 when alpha is far below ||mu||."""
+    """cos(W_adv, W_std) at one step of two runs from one start; near 1 if alpha << ||mu||."""
     return F.cosine_similarity(one.weight.flatten(1), other.weight.flatten(1), dim=1)
 
 

@@ -1,4 +1,4 @@
-"""What one step of Algorithm 1 does to margins: on the balls, on fresh points (D2, D18, D19)."""
+"""What one step of Algorithm 1 does to margins: on the balls and on fresh points."""
 
 import math
 from typing import NamedTuple
@@ -22,9 +22,17 @@ class FreshStep(NamedTuple):
 def margin_steps(
     now: Snapshot, eta: float, moves: Float[Tensor, "R j n d"] | None = None
 ) -> Float[Tensor, "R points n"]:
-    """D2 (B.9, B.26 E2): y_i [f(x; W^{t+1}) - f(x; W^t)] at x = x~_i and at each x_i + move.
+    """Lemmas B.9, B.26 (E2): y_i [f(x; W^{t+1}) - f(x; W^t)] at x = x~_i and at each x_i + move.
 
-    At least 0 for smooth phi, within g~_i times `theory.mixture.margin_growth` for the others.
+    At least 0 for smooth phi, within g~_i times `theory.margin_growth` for the others.
+
+    Args:
+        now: the networks before the step.
+        eta: the step size.
+        moves: vectors of the ball, j per example.
+
+    Returns:
+        (R, 1 + j, n); first the attacked inputs.
     """
     before, after = _ball_margins(now, eta, moves)
     return after - before
@@ -33,21 +41,21 @@ def margin_steps(
 def relative_margin_steps(
     now: Snapshot, eta: float, moves: Float[Tensor, "R j n d"] | None = None
 ) -> Float[Tensor, "R points n"]:
-    """D2 over the larger of the two margins, so that rounding is of order 1e-16."""
+    """`margin_steps` over the larger of the two margins, so that rounding is of order 1e-16."""
     before, after = _ball_margins(now, eta, moves)
     size = torch.maximum(before.abs(), after.abs())
     return torch.where(size > 0, (after - before) / size, 0.0)
 
 
 def scaled_margin_steps(now: Snapshot, eta: float, d: int) -> Float[Tensor, "R n"]:
-    """D2 at x~_i over eta d g~_i/n, a number of order one."""
+    """`margin_steps` at x~_i over eta d g~_i/n, a number of order one."""
     return margin_steps(now, eta)[:, 0] / (eta * d * now.g / now.x.shape[1])
 
 
 def fresh_step(
     now: Snapshot, eta: float, x: Float[Tensor, "R k d"], y: Float[Tensor, "R k"]
 ) -> FreshStep:
-    """D18 (4.3, B.13) for smooth phi, in its sharpest form: y [f(x; W^{t+1}) - f(x; W^t)] is at
+    """Lemmas 4.3, B.13 for smooth phi, in their sharpest form: y [f(x; W^{t+1}) - f(x; W^t)] is at
     least (eta/n) sum_i g~_i rho_i <y_i x~_i, y x> - H ||x||^2 ||W^{t+1} - W^t||_F^2/(2 sqrt m).
 
     rho_i = (1/m) sum_s phi'(<w_s, x>) phi'(<w_s, x~_i>). The paper bounds the last norm by
@@ -66,7 +74,7 @@ def fresh_step(
 
 
 def secants(now: Snapshot, eta: float, x: Float[Tensor, "R k d"]) -> Float[Tensor, "R k n"]:
-    """D19 (B.24): lambda_i(x) = (1/m) sum_s secant_s phi'(<w_s, x~_i>), in [0, 1].
+    """Proposition B.24: lambda_i(x) = (1/m) sum_s secant_s phi'(<w_s, x~_i>), in [0, 1].
 
     secant_s is the slope of phi between <w_s^t, x> and <w_s^{t+1}, x>.
     """
@@ -79,7 +87,7 @@ def secants(now: Snapshot, eta: float, x: Float[Tensor, "R k d"]) -> Float[Tenso
 def secant_step(
     now: Snapshot, eta: float, x: Float[Tensor, "R k d"], y: Float[Tensor, "R k"]
 ) -> Float[Tensor, "R k"]:
-    """D19: (eta/n) sum_i g~_i lambda_i(x) <y_i x~_i, y x>, which is y [f(x; W^{t+1}) - f(x; W^t)]
+    """(eta/n) sum_i g~_i lambda_i(x) <y_i x~_i, y x>, which is y [f(x; W^{t+1}) - f(x; W^t)]
     to the last digits."""
     return eta * (secants(now, eta, x) * _pulls(now, x, y)).mean(2)
 

@@ -22,13 +22,13 @@ from ....core.errors import AdvlabError
 from ....core.randomness import normal, uniform
 from ....models import Stack, TwoLayer
 from ....models.activations import Activation
-from ....reductions.bartlett import bartlett
-from ..data import Mixture
+from ....reductions import bartlett
+from ..data import NoisyMixture
 from ..data.mixture import Clusters, Quartic
 
 
 @dataclass(frozen=True)
-class Problem:
+class MixtureProblem:
     """Training set, test set and network in k coordinates, mu along the first; or R of each."""
 
     train: Clusters
@@ -49,36 +49,45 @@ class Start(Config):
     bias: bool = False
 
     def draw(self, d: int, rng: torch.Generator) -> TwoLayer:
+        """A network with inputs of dimension d."""
         return TwoLayer.draw(
             d, self.width, self.activation, rng, self.init, self.omega, self.train_top, self.bias
         )
 
 
-def draw(data: Mixture, start: Start, rng: torch.Generator, tested: int = 2000) -> Problem:
+def draw(
+    data: NoisyMixture, start: Start, rng: torch.Generator, tested: int = 2000
+) -> MixtureProblem:
     """One problem: data.n examples, a network and `tested` fresh examples, float64.
 
     Weights of a "symmetric" start are Gaussian, and no d-vector is made at all. Those of a "torch"
     start are uniform, and their law is not known so well: they are drawn in d dimensions.
+
+    Args:
+        data: the mixture, with Gaussian clusters.
+        start: the network's start.
+        rng: where all draws come from.
+        tested: the number of fresh examples.
     """
     if isinstance(data.cluster, Quartic):
-        raise AdvlabError("Gaussian clusters", data.cluster, "use Subspace for other laws")
+        raise AdvlabError("Gaussian clusters", data.cluster, "draw them in d dimensions")
     net = _network(data.d, start, rng)
     k = net.weight.shape[1]
     train = _clusters(data, torch.cat([_normal(data.n, k, rng), _own(data, k, rng)], 1), rng)
     test = _clusters(data, _normal(tested, train.x.shape[1], rng), rng)
-    return Problem(train, test, _widened(net, train.x.shape[1]))
+    return MixtureProblem(train, test, _widened(net, train.x.shape[1]))
 
 
 def draw_stack(
-    data: Mixture, start: Start, generators: Sequence[torch.Generator], tested: int = 2000
-) -> Problem:
+    data: NoisyMixture, start: Start, generators: Sequence[torch.Generator], tested: int = 2000
+) -> MixtureProblem:
     """R problems with their networks as a stack; replicate r depends on generator r only."""
     drawn = [draw(data, start, rng, tested) for rng in generators]
     train, test = (
         Clusters(*map(torch.stack, zip(*parts, strict=True)))
         for parts in ([one.train for one in drawn], [one.test for one in drawn])
     )
-    return Problem(train, test, Stack([one.model for one in drawn]))
+    return MixtureProblem(train, test, Stack([one.model for one in drawn]))
 
 
 def _network(d: int, start: Start, rng: torch.Generator) -> TwoLayer:
@@ -104,12 +113,12 @@ def _seen(rows: Float[Tensor, "m d"]) -> Float[Tensor, "m k"]:
     return torch.cat([first, triangle], 1)
 
 
-def _own(data: Mixture, k: int, rng: torch.Generator) -> Float[Tensor, "n own"]:
+def _own(data: NoisyMixture, k: int, rng: torch.Generator) -> Float[Tensor, "n own"]:
     """The inputs' parts in the d - k directions that no row has."""
     return bartlett(data.n, data.d - k, rng)
 
 
-def _clusters(data: Mixture, normals: Float[Tensor, "n k"], rng: torch.Generator) -> Clusters:
+def _clusters(data: NoisyMixture, normals: Float[Tensor, "n k"], rng: torch.Generator) -> Clusters:
     noise = normals * data.law.variance**0.5
     return data.around(noise, uniform(noise[:, 0], rng), rng)
 

@@ -1,8 +1,8 @@
 """Adversarial training of two-layer networks without autograd, at a cost that knows no dimension.
 
-Together with `Subspace` or `law`, which bring the inputs down to k = n + m coordinates, one step of
-gradient descent against PGD costs a few products of (n, m) with (m, m) and (m, k) matrices. The
-numbers are those of `Adversarial` with autograd (tests/test_reduce_two_layer.py).
+Together with `mixture_law`, which draws the inputs in k = n + m coordinates, one step of gradient
+descent against PGD costs a few products of (n, m) with (m, m) and (m, k) matrices. The numbers are
+those of `Adversarial` with autograd (tests/papers/benign/test_two_layer_training.py).
 """
 
 from collections.abc import Sequence
@@ -17,8 +17,7 @@ from ....attacks import PGD, Attack, Attacked
 from ....core.errors import AdvlabError
 from ....losses import PerExample, logistic, margin
 from ....losses import resolve as resolve_loss
-from ....reductions.gram import Layers, Score, climb
-from ....reductions.step import Step, score_of, trained
+from ....reductions import Layers, Score, Step, gram_pgd, score_of, trained
 from ....threats import Ball, Threat
 from ....training.objectives import Objective, Scene
 
@@ -52,12 +51,12 @@ class TwoLayerAdversarial(Objective):
             products = self._current(net, x, scene.step)
             z = _preactivations(net, products.z)
             guide = _guide(scene.loss, scene.y.reshape(z.shape[:2]))
-            peak = climb(net, products.gram, z, guide, ball.radius, attack)
+            worst = gram_pgd(net, products.gram, z, guide, ball.radius, attack)
             step = Step.at(
                 net,
-                torch.baddbmm(x, peak.C, net.weight),
-                peak.z,
-                peak.f,
+                torch.baddbmm(x, worst.C, net.weight),
+                worst.z,
+                worst.f,
                 score_of(scene.loss, scene.y),
             )
             grads = {name: step.gradient(name) for name in trained(scene.model)}
@@ -82,7 +81,16 @@ def attacked(
     loss: str | PerExample = "logistic",
     rows: int = 250,
 ) -> Attacked:
-    """What `attack` gives on a TwoLayer network or a stack of them, `rows` of each at a time."""
+    """What PGD gives on a `TwoLayer` network or a stack of them, without autograd.
+
+    Args:
+        model: the network, or a stack of R.
+        x, y: inputs and labels +-1, those of replicate r in the r-th part.
+        ball: an l2 ball without a box.
+        attack: PGD from the clean inputs.
+        loss: what the attack maximises.
+        rows: how many of each replicate are attacked at a time.
+    """
     attack, ball = _checked(attack, ball)
     known = resolve_loss(loss)
     with torch.no_grad():
@@ -93,9 +101,9 @@ def attacked(
         found = []
         for block, label in zip(*blocks, strict=True):
             z = _preactivations(net, torch.bmm(block, net.weight.mT))
-            peak = climb(net, gram, z, _guide(known, label), ball.radius, attack)
-            lost = known(peak.f.flatten(), label.flatten()).reshape(label.shape)
-            found.append((torch.baddbmm(block, peak.C, net.weight), lost))
+            worst = gram_pgd(net, gram, z, _guide(known, label), ball.radius, attack)
+            lost = known(worst.f.flatten(), label.flatten()).reshape(label.shape)
+            found.append((torch.baddbmm(block, worst.C, net.weight), lost))
         points, losses = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
     return Attacked(points.reshape(x.shape), losses.flatten())
 
@@ -146,7 +154,7 @@ class Products:
 
 
 def _guide(loss: PerExample, y: Float[Tensor, "R n"]) -> Score:
-    """A score that PGD climbs as it climbs the loss: they rise together."""
+    """A score that PGD may maximise in place of the loss: they rise together."""
     if loss not in (logistic, margin):
         return score_of(loss, y.flatten())
     loss(torch.zeros_like(y).flatten(), y.flatten())  # refuses labels that are not signs

@@ -1,14 +1,20 @@
 """The noisy two-cluster mixture under attack: what the benign overfitting paper proves.
 
 x = y_c mu + xi with y_c = +-1, a share beta of flipped labels, and attacks in l2 balls of radius
-alpha.
+alpha. The functions share the names of their arguments: n examples in d dimensions, mu_norm =
+||mu||, alpha, beta; lam and kappa of the cluster law (strong log-concavity, E||xi||^2 >= kappa d);
+width m, gamma of the activation, step size eta, and omega, the standard deviation of the start.
+
+Example:
+    robust_error_lower_bound(5.0, 0.5, 0.1)  # no classifier has a smaller robust error
+    linear_rule_risk(1.0, 5.0, 0.5, 0.1)  # the best linear rule's
 """
 
 from .assumptions import Assumptions as Assumptions
 from .assumptions import check_assumptions as check_assumptions
-from .averaging_classifier import Proxy as Proxy
+from .averaging_classifier import AveragingAccuracy as AveragingAccuracy
+from .averaging_classifier import averaging_accuracy as averaging_accuracy
 from .averaging_classifier import averaging_contour as averaging_contour
-from .averaging_classifier import averaging_proxy as averaging_proxy
 from .constants import C1 as C1
 from .constants import C2 as C2
 from .constants import Bounds as Bounds
@@ -29,13 +35,6 @@ from .lower_bound import overlap as overlap
 from .lower_bound import overlap_monte_carlo as overlap_monte_carlo
 from .lower_bound import robust_error_lower_bound as robust_error_lower_bound
 from .lower_bound import robust_error_lower_bound_of_law as robust_error_lower_bound_of_law
-from .tails import AntiConcentration as AntiConcentration
-from .tails import anti_concentration as anti_concentration
-from .tails import flip_share_bound as flip_share_bound
-from .tails import flip_tail as flip_tail
-from .tails import minimax_exponent as minimax_exponent
-from .tails import noise_norm_bound as noise_norm_bound
-from .tails import projection_bound as projection_bound
 from .upper_bound import SampleSizes as SampleSizes
 from .upper_bound import certificate as certificate
 from .upper_bound import clean_upper_bound as clean_upper_bound

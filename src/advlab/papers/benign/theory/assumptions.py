@@ -55,6 +55,11 @@ def check_assumptions(
     (3) omega sqrt(m d) <= eta; (4) eta <= 1/(C d^2); (5) n >= C log(m/delta); (6) alpha <= ||mu||;
     (A1) d <= ||mu||^4/C; (A2) ||mu||^2 >= C log(n/delta); (B1) m >= C log(n/delta);
     (B2) ||mu||^2 >= C max(sqrt((d/n) log(m d/(n delta))), log(n/delta)).
+
+    Args:
+        n, d, mu_norm, alpha, beta: the data and the attack.
+        omega, eta, width: start, step size and number of neurons.
+        delta: the probability with which the theorems may fail, below 1/2.
     """
     samples, dims, m = (float(positive(*one)) for one in (("n", n), ("d", d), ("width", width)))
     length, radius = scalar("mu_norm", mu_norm), scalar("alpha", alpha)

@@ -16,7 +16,7 @@ from ....core.errors import AdvlabError
 from .inputs import flip_rate
 
 
-class Proxy(NamedTuple):
+class AveragingAccuracy(NamedTuple):
     """q and the two accuracies on noisy labels; the largest possible is 1 - beta."""
 
     q: Numbers
@@ -24,26 +24,37 @@ class Proxy(NamedTuple):
     robust_accuracy: Numbers
 
 
-def averaging_proxy(
+def averaging_accuracy(
     n: ArrayLike, d: ArrayLike, mu_norm: ArrayLike, alpha: ArrayLike, beta: ArrayLike
-) -> Proxy:
-    """q, (1 - beta) Phi(q) + beta Phi(-q) and (1 - beta) Phi(q - alpha) + beta Phi(-q - alpha)."""
+) -> AveragingAccuracy:
+    """The accuracies of sign<w, x> with w = sum_i y_i x_i, to first order.
+
+    Clean (1 - beta) Phi(q) + beta Phi(-q), robust (1 - beta) Phi(q - alpha) + beta Phi(-q - alpha).
+
+    Args:
+        n, d, mu_norm, alpha, beta: numbers or arrays, which broadcast.
+    """
     sizes, dims, length = positive("n", n), positive("d", d), nonnegative("mu_norm", mu_norm)
     radius, rate = nonnegative("alpha", alpha), flip_rate(beta)
     together(n=sizes, d=dims, mu_norm=length, alpha=radius, beta=rate)
     s = sizes * (1 - 2 * rate)
     q = s * length**2 / np.sqrt(s**2 * length**2 + sizes * dims)
-    return Proxy(q[()], _accuracy(q, 0.0, rate)[()], _accuracy(q, radius, rate)[()])
+    return AveragingAccuracy(q[()], _accuracy(q, 0.0, rate)[()], _accuracy(q, radius, rate)[()])
 
 
 def averaging_contour(
     mu_norm: ArrayLike, level: Scalar, n: Scalar, beta: Scalar, ratio: Scalar = 0.0
 ) -> Numbers:
-    """d*(||mu||): the dimension at which the proxy's accuracy falls to `level`.
+    """d*(||mu||): the dimension at which the averaging classifier's accuracy falls to `level`.
 
-    Robust accuracy at alpha = ratio ||mu||, so ratio = 0 gives clean contours. With q* the q of
-    that accuracy, d* = s^2 ||mu||^2 (||mu||^2/q*^2 - 1)/n; 0 where no dimension is small enough,
-    infinite where every one is.
+    With q* the q of that accuracy, d* = s^2 ||mu||^2 (||mu||^2/q*^2 - 1)/n; 0 where no dimension is
+    small enough, infinite where every one is.
+
+    Args:
+        mu_norm: numbers or an array.
+        level: the accuracy, below 1 - beta.
+        n, beta: one number each.
+        ratio: alpha/||mu||; 0 gives the contour of clean accuracy.
     """
     lengths, samples = positive("mu_norm", mu_norm), float(positive("n", scalar("n", n)))
     rate, share = float(flip_rate(scalar("beta", beta))), scalar("ratio", ratio)

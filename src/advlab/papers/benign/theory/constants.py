@@ -1,8 +1,9 @@
 """The explicit constants of the lemmas about training.
 
 `kappa` and `gamma` are those of the cluster law and the activation. `c0` = None means a smooth
-activation; for the others it is the fraction of Lemma B.21, in (0, 1), which is measured.
-They are huge; that measured quantities do not drift is the useful test.
+activation; for the others it is the fraction of Lemma B.21, in (0, 1), which is measured. Other
+arguments have the names of `papers.benign.theory`. The constants are huge; that measured quantities
+do not drift is the useful test.
 """
 
 from typing import NamedTuple
@@ -14,6 +15,8 @@ from ....core.errors import AdvlabError
 
 
 class Bounds(NamedTuple):
+    """What a quantity lies between."""
+
     low: float
     high: float
 
@@ -77,7 +80,7 @@ def normalised_margin_floor(kappa: Scalar, gamma: Scalar) -> float:
 
 
 def first_step_floor(mu_norm: Scalar, gamma: Scalar, c0: Scalar | None = None) -> float:
-    """Lemma B.34: ||W^1 - W^0||_F/||W^0||_F >= gamma ||mu||/10; the non-smooth proof carries c0."""
+    """Proposition B.34: ||W^1 - W^0||_F/||W^0||_F >= gamma ||mu||/10; the non-smooth one has c0."""
     size = scalar("mu_norm", mu_norm) * fraction("gamma", gamma) / 10
     return size * (1.0 if c0 is None else fraction("c0", c0))
 

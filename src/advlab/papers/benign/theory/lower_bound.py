@@ -45,7 +45,15 @@ class Overlap(NamedTuple):
 def robust_error_lower_bound(
     mu_norm: ArrayLike, alpha: ArrayLike, beta: ArrayLike, form: str = "paper"
 ) -> Numbers:
-    """Theorem 3.2 for N(0, I) clusters, where I = 2 Phi(-(||mu|| - alpha))."""
+    """Theorem 3.2 for N(0, I) clusters, where I = 2 Phi(-(||mu|| - alpha)).
+
+    Args:
+        mu_norm, alpha, beta: numbers or arrays, which broadcast.
+        form: "paper" as printed, or "tight".
+
+    Returns:
+        A lower bound of the robust error of every classifier.
+    """
     length, radius = nonnegative("mu_norm", mu_norm), nonnegative("alpha", alpha)
     rate = flip_rate(beta)
     together(mu_norm=length, alpha=radius, beta=rate)
@@ -56,6 +64,11 @@ def lower_bound_from_overlap(overlap: ArrayLike, beta: ArrayLike, form: str = "p
     """Theorem 3.2 given I: beta + (1 - 2 beta) I/4, or I/2 if tight; 1/2 where I = 1.
 
     I = 1 means that the shift v is zero, that is alpha >= ||mu||.
+
+    Args:
+        overlap: I, between 0 and 1.
+        beta: the flip rate.
+        form: "paper" or "tight".
     """
     weight = WEIGHT[chosen("form", form, ("paper", "tight"))]
     inside, rate = nonnegative("overlap", overlap), flip_rate(beta)
@@ -72,7 +85,13 @@ def robust_error_lower_bound_of_law(
     beta: Scalar,
     form: str = "paper",
 ) -> float:
-    """Theorem 3.2 for any product law and mu = ||mu|| e_1, by quadrature of one coordinate."""
+    """Theorem 3.2 for any product law and mu = ||mu|| e_1, by quadrature of one coordinate.
+
+    Args:
+        log_density: of one coordinate, concave, up to a constant.
+        mu_norm, alpha, beta: one number each.
+        form: "paper" or "tight".
+    """
     gap = scalar("mu_norm", mu_norm) - scalar("alpha", alpha)
     inside = overlap(log_density, 2 * max(gap, 0.0))
     return float(lower_bound_from_overlap(inside, beta, form))
@@ -81,7 +100,9 @@ def robust_error_lower_bound_of_law(
 def overlap(log_density: LogDensity, shift: Scalar) -> float:
     """The integral of min{p(t), p(t + shift)} for a law on the line with its peak at 0.
 
-    The log density is concave and may lack its constant.
+    Args:
+        log_density: concave, up to a constant.
+        shift: 0 or more.
     """
     distance = scalar("shift", shift)
     if distance == 0:
@@ -104,7 +125,11 @@ def overlap_monte_carlo(
 ) -> Overlap:
     """I = E min(1, p(xi + v)/p(xi)) over draws xi (k, d) of a product law, for mu in any direction.
 
-    The ratio is taken of log densities, so it neither under- nor overflows.
+    Args:
+        log_density: of one coordinate, up to a constant.
+        noise: draws of xi.
+        mu: the centre of a cluster (d,).
+        alpha: the radius.
     """
     centre = vector("mu", mu)
     draws = stack("noise", noise, len(centre))
@@ -126,6 +151,9 @@ def linear_rule_risk(
 
     (1 - beta) Phi(alpha - cos ||mu||) + beta Phi(alpha + cos ||mu||); at cos = 1 the best linear
     rule, and alpha = 0 gives the clean error.
+
+    Args:
+        cos, mu_norm, alpha, beta: numbers or arrays, which broadcast.
     """
     angle, length = cosine(cos), nonnegative("mu_norm", mu_norm)
     radius, rate = nonnegative("alpha", alpha), flip_rate(beta)

@@ -41,7 +41,7 @@ def clean_upper_bound(
     c: ArrayLike = 0.5,
     C: ArrayLike = 1.0,
 ) -> Numbers:
-    """Theorem 3.1 (2): beta + 2 exp(-c lam n ||mu||^4/(C^2 d)), at most 1."""
+    """Theorem 3.1 (2): beta + 2 exp(-c lam n ||mu||^4/(C^2 d)); see `robust_upper_bound`."""
     return robust_upper_bound(n, d, mu_norm, 0.0, beta, lam, c, C)
 
 
@@ -58,6 +58,10 @@ def robust_upper_bound(
     """Theorem 3.1 (3): beta + 2 exp(-c lam (sqrt(n/d) ||mu||^2/C - alpha)^2), at most 1.
 
     Where the difference is negative the theorem says nothing, and the bound is 1.
+
+    Args:
+        n, d, mu_norm, alpha, beta, lam: numbers or arrays, which broadcast.
+        c, C: the constants that the theorem leaves open.
     """
     named = {
         "n": positive("n", n),
@@ -89,6 +93,10 @@ def fit_C(
 
     A point e <= beta always is, so the answer is 0 if all are; a point e > beta is covered when
     C >= sqrt(n/d) ||mu||^2/(alpha + sqrt(log(2/(e - beta))/(c lam))).
+
+    Args:
+        measured: errors between 0 and 1.
+        n, d, mu_norm, alpha, beta, lam, c: as in `robust_upper_bound`, one for all or one each.
     """
     errors = nonnegative("measured", measured)
     if not errors.size or (errors > 1).any():
@@ -115,10 +123,16 @@ def certificate(
 ) -> Numbers:
     """Lemma B.2: an upper bound of the robust error of any 1-Lipschitz-activation network W.
 
-    margins (..., 2) are M = E[y_c f(x; W) | y_c] of the two classes, spectral_norm is ||W||_2, and
-    the gap is (M/||W||_2 - alpha)_+. The paper: beta + sum exp(-c lam gap^2). Tight keeps the class
-    prior: beta + (1/2) sum exp(-c lam gap^2) (derived here). Both at most 1; alpha = 0 bounds the
-    clean error. Only flips with P(y != y_c) <= beta are asked for.
+    With the gap (M/||W||_2 - alpha)_+ it is beta + sum exp(-c lam gap^2) over the two classes, at
+    most 1. Only flips with P(y != y_c) <= beta are asked for.
+
+    Args:
+        margins: M = E[y_c f(x; W) | y_c] of the two classes (..., 2).
+        spectral_norm: ||W||_2 (...).
+        alpha: the radius; 0 bounds the clean error.
+        beta, lam: of the mixture.
+        form: "paper", or "tight", which keeps the class prior 1/2 before the sum (derived here).
+        c: the constant of the concentration inequality.
     """
     weight = {"paper": 1.0, "tight": 0.5}[chosen("form", form, ("paper", "tight"))]
     means = finite("margins", margins)
@@ -145,8 +159,14 @@ def iterations_needed(
     """The steps T after which the robust training loss is at most eps.
 
     Smooth activations (c0 = None; Theorem B.1): ((35 + 8 sqrt(m/d^3))/(gamma ||mu|| eta eps))^r
-    with r = 2/(1 - zeta); form "tight" is the r = (2 - zeta)/(1 - zeta) that the proof of Lemma
-    B.15 gives. Non-smooth ones (Theorem B.17): (30/(gamma c0 ||mu|| sqrt(eta) eps))^2.
+    with r = 2/(1 - zeta). Non-smooth ones (Theorem B.17): (30/(gamma c0 ||mu|| sqrt(eta) eps))^2.
+
+    Args:
+        eps: the loss to reach.
+        mu_norm, eta, gamma, width, d: as everywhere in this folder.
+        zeta: of the activation, |z phi'(z) - phi(z)| <= c1 + c2 |z|^zeta.
+        c0: the fraction of Lemma B.21, for non-smooth activations.
+        form: "tight" is the r = (2 - zeta)/(1 - zeta) that the proof of Lemma B.15 gives.
     """
     base, power = _rate(mu_norm, eta, gamma, width, d, zeta, c0, form)
     return (base / float(positive("eps", scalar("eps", eps)))) ** (1 / power)
@@ -163,7 +183,12 @@ def training_loss_bound(
     c0: Scalar | None = None,
     form: str = "paper",
 ) -> Numbers:
-    """The robust training loss after `steps` is at most this: Lemmas B.15 and (with c0) B.29."""
+    """The robust training loss after `steps` is at most this: Lemmas B.15 and (with c0) B.29.
+
+    Args:
+        steps: numbers of steps, 1 or more.
+        mu_norm, eta, gamma, width, d, zeta, c0, form: as in `iterations_needed`.
+    """
     base, power = _rate(mu_norm, eta, gamma, width, d, zeta, c0, form)
     return base / positive("steps", steps)[()] ** power
 
@@ -179,7 +204,10 @@ def slrelu_loss_bound(
 
 
 def sample_sizes(d: Scalar, mu_norm: Scalar, alpha: Scalar) -> SampleSizes:
-    """d/||mu||^4, d (1 + alpha)^2/||mu||^4, and d/||mu||^2 at a fixed ratio alpha/||mu||."""
+    """How large n must be by Section 3.4, up to constants and logarithms.
+
+    d/||mu||^4, d (1 + alpha)^2/||mu||^4, and d/||mu||^2 at a fixed ratio alpha/||mu||.
+    """
     length = float(positive("mu_norm", scalar("mu_norm", mu_norm)))
     dims, radius = scalar("d", d), scalar("alpha", alpha)
     return SampleSizes(dims / length**4, dims * (1 + radius) ** 2 / length**4, dims / length**2)

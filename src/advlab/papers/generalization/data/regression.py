@@ -1,4 +1,4 @@
-"""The linear model y = theta0'x + u of the generalization paper (section 2)."""
+"""The linear model y = theta0'x + u of the generalization paper (eq. 4)."""
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
@@ -29,7 +29,7 @@ class Regression(NamedTuple):
     y: Float[Tensor, "*stack n"]
 
 
-class Sparse(Config):
+class SparseVector(Config):
     """k equal entries, then zeros."""
 
     k: PositiveInt
@@ -46,11 +46,11 @@ class LinearModel(DataModel):
     """y = theta0'x + u with x of covariance Sigma and u ~ N(0, sigma2) independent of x.
 
     x = L z with L L' = Sigma and independent standardised entries in z, so every law of z has the
-    same second moments. The closed forms of `theory.linear` need the gaussian one.
+    same second moments. The closed forms of `advlab.linear` need the gaussian one.
     """
 
     d: PositiveInt
-    theta0: Literal["ones", "unit"] | Sparse | tuple[float, ...] = "ones"
+    theta0: Literal["ones", "unit"] | SparseVector | tuple[float, ...] = "ones"
     """All ones, all 1/sqrt(d), k equal entries then zeros, or the vector itself."""
     sigma2: NonNegativeFloat = 1.0
     cov: AR1 | tuple[tuple[float, ...], ...] | None = None
@@ -59,7 +59,7 @@ class LinearModel(DataModel):
 
     @model_validator(mode="after")
     def _shapes_agree(self) -> "LinearModel":
-        if isinstance(self.theta0, Sparse) and self.theta0.k > self.d:
+        if isinstance(self.theta0, SparseVector) and self.theta0.k > self.d:
             raise ValueError(f"theta0 has k = {self.theta0.k} non-zero entries in d = {self.d}")
         if isinstance(self.theta0, tuple) and len(self.theta0) != self.d:
             raise ValueError(f"theta0 has {len(self.theta0)} entries but d = {self.d}")
@@ -86,7 +86,7 @@ class LinearModel(DataModel):
 
     def theta0_vector(self) -> Float[np.ndarray, " d"]:
         """theta0 as numbers."""
-        if isinstance(self.theta0, Sparse):
+        if isinstance(self.theta0, SparseVector):
             return np.where(np.arange(self.d) < self.theta0.k, self.theta0.value, 0.0)
         if isinstance(self.theta0, tuple):
             return np.array(self.theta0, dtype=np.float64)

@@ -24,7 +24,7 @@ from scipy.optimize import root
 from .... import lab, linear
 from ....attacks import Exact
 from ....core.randomness import generator
-from ....report import Verdict, charts, rules
+from ....report import Claims, Verdict, charts, sample
 from ....threats import Ball
 from .. import theory
 
@@ -34,14 +34,14 @@ ABOUT = lab.About(
     title="Closed forms: risk, robust optimum and what robustness costs",
     seconds={"smoke": 2, "laptop": 10, "paper": 60},
     claims={
-        "generalization/1": "the closed-form risk is the mean loss under the exact attack",
-        "generalization/2a": "theta* is the ridge point at the fixed point for kappa",
-        "generalization/2b": "theta* is zero from eps_0 on, and not before",
-        "generalization/18a": "the risk grows quadratically about theta*, at rate eps^2 (1 - 2/pi)",
-        "generalization/18b": "theta* keeps the zeros of theta0 under a block-diagonal covariance",
-        "generalization/18c": "and loses them under a correlated one",
-        "generalization/20a": "the potential of the proof of Theorem 2 is convex",
-        "generalization/20b": "the surrogate risk is convex everywhere",
+        "1": "the closed-form risk is the mean loss under the exact attack",
+        "2a": "theta* is the ridge point at the fixed point for kappa",
+        "2b": "theta* is zero from eps_0 on, and not before",
+        "18a": "the risk grows quadratically about theta*, at rate eps^2 (1 - 2/pi)",
+        "18b": "theta* keeps the zeros of theta0 under a block-diagonal covariance",
+        "18c": "and loses them under a correlated one",
+        "20a": "the potential of the proof of Theorem 2 is convex",
+        "20b": "the surrogate risk is convex everywhere",
     },
 )
 NAME = "generalization/closed_forms"
@@ -246,40 +246,27 @@ def figure(table: pl.DataFrame) -> alt.ConcatChart:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    # One value a quantity, the worst; numpy lets a NaN through, which leaves a claim undecided.
+    # One value per quantity, the worst; numpy lets a NaN through, which leaves a claim undecided.
     each = {
         quantity: rows["value"].to_numpy()
         for (quantity,), rows in table.group_by("quantity", maintain_order=True)
     }
     rise = "largest relative rise of a midpoint above its chord"
     off = "(largest entry of theta* off the support of theta0) / (largest on it)"
-    exact = {
-        "1": (rules.below, np.abs(each["gap of the risk"]).max(), 4.0,
-              "largest |formula - sample mean| in standard errors"),
-        "2a": (rules.below, each["gap of kappa"].max(), 1e-8,
-               "largest relative distance of kappa from a numerical minimiser's"),
-        "18a": (rules.above, each["growth"].min(), 1.0,
-                "least (R - R*) / (eps^2 (1 - 2/pi) |theta - theta*|^2)"),
-        "18b": (rules.below, each["off the support, block-diagonal"].max(), 1e-10,
-                f"largest {off}"),
-        "18c": (rules.above, each["off the support, correlated"].min(), 1e-6, f"smallest {off}"),
-        "20a": (rules.below, each["midpoint, potential"].max(), 1e-12, rise),
-        "20b": (rules.below, each["midpoint, surrogate risk"].max(), 1e-12, rise),
-    }  # fmt: skip
-    found = {
-        part: rule(
-            f"generalization/{part}",
-            ABOUT.claims[f"generalization/{part}"],
-            value,
-            bound,
-            what=what,
-        )
-        for part, (rule, value, bound, what) in exact.items()
-    }
-    found["2b"] = rules.every(
-        "generalization/2b",
-        ABOUT.claims["generalization/2b"],
-        rules.sample(table.filter(quantity="zero threshold"), "value"),
-        what="theta* = 0 at eps_0 (1 + 0.001) and not at eps_0 (1 - 0.001)",
-    )
-    return [found[id.rpartition("/")[2]] for id in ABOUT.claims]
+    claims = Claims(ABOUT.claims)
+    return [
+        claims.below("1", np.abs(each["gap of the risk"]).max(), 4.0,
+                     what="largest |formula - sample mean| in standard errors"),
+        claims.below("2a", each["gap of kappa"].max(), 1e-8,
+                     what="largest relative distance of kappa from a numerical minimiser's"),
+        claims.every("2b", sample(table.filter(quantity="zero threshold"), "value"),
+                     what="theta* = 0 at eps_0 (1 + 0.001) and not at eps_0 (1 - 0.001)"),
+        claims.above("18a", each["growth"].min(), 1.0,
+                     what="least (R - R*) / (eps^2 (1 - 2/pi) |theta - theta*|^2)"),
+        claims.below("18b", each["off the support, block-diagonal"].max(), 1e-10,
+                     what=f"largest {off}"),
+        claims.above("18c", each["off the support, correlated"].min(), 1e-6,
+                     what=f"smallest {off}"),
+        claims.below("20a", each["midpoint, potential"].max(), 1e-12, what=rise),
+        claims.below("20b", each["midpoint, surrogate risk"].max(), 1e-12, what=rise),
+    ]  # fmt: skip

@@ -19,7 +19,7 @@ import torch
 
 from .... import lab
 from ....core.randomness import generators
-from ....report import Verdict, rules
+from ....report import Claims, Verdict
 from ....threats import Ball
 from .. import theory
 from ..data import LinearModel
@@ -31,10 +31,10 @@ ABOUT = lab.About(
     title="The surrogate attack makes adversarial training smooth",
     seconds={"smoke": 2, "laptop": 10, "paper": 10},
     claims={
-        "generalization/3a": "without surrogate (xi = 0) the training loss goes on fluctuating",
-        "generalization/3b": "with xi = 0.05 it never rises",
-        "generalization/7a": "the potential R~ falls at each iteration of the surrogate algorithm",
-        "generalization/7b": "the surrogate loss falls at each iteration, up to a small drift",
+        "3a": "without surrogate (xi = 0) the training loss goes on fluctuating",
+        "3b": "with xi = 0.05 it never rises",
+        "7a": "the potential R~ falls at each iteration of the surrogate algorithm",
+        "7b": "the surrogate loss falls at each iteration, up to a small drift",
     },
 )
 DATA = LinearModel(n=1000, d=10)
@@ -104,29 +104,25 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     potential, surrogate = (
         _drift(table.filter(purpose="descent"), column) for column in ("potential", "train")
     )
-    claims = ABOUT.claims
+    claims = Claims(ABOUT.claims)
     return [
-        rules.every(
-            "generalization/3a",
-            claims["generalization/3a"],
+        claims.every(
+            "3a",
             rises[0.0] >= 10,
             what="10 or more rises of the training loss in the last 50 iterations, xi = 0,",
         ),
-        rules.every(
-            "generalization/3b",
-            claims["generalization/3b"],
+        claims.every(
+            "3b",
             rises[0.05] == 0,
             what="no rise of the training loss in the last 50 iterations, xi = 0.05,",
         ),
-        rules.every(
-            "generalization/7a",
-            claims["generalization/7a"],
+        claims.every(
+            "7a",
             {name: (step <= 1e-6) & (total <= 1e-4) for name, (step, total) in potential.items()},
             what="rises of R~ are at most 1e-6 of it in a step, 1e-4 after its minimum:",
         ),
-        rules.every(
-            "generalization/7b",
-            claims["generalization/7b"],
+        claims.every(
+            "7b",
             {name: total <= 1e-3 for name, (_, total) in surrogate.items()},
             what="rise of the surrogate loss after its minimum is at most 1e-3 of it:",
         ),

@@ -1,4 +1,4 @@
-"""Higher dimension: adversarial gets closer to standard training (Figure 10, A.4.1).
+"""Higher dimension: adversarial gets closer to standard training (Figure 10, Appendix A.4.1).
 
 As Figure 3 with d = 5000 and eta = 0.0002. Interpolation is tighter than at d = 1000, and the
 gradients of adversarial and standard training differ less. The d = 1000 runs are here to compare.
@@ -8,7 +8,7 @@ import altair as alt
 import polars as pl
 
 from .... import lab
-from ....report import Verdict, rules
+from ....report import Claims, Verdict
 from ._parts import high_dimension_runs
 from ._parts.high_dimension_runs import Case as Case
 from ._parts.high_dimension_runs import compute as _compute
@@ -19,10 +19,11 @@ ABOUT = lab.About(
     title="d = 5000, xi = 0.5: closer to standard training",
     seconds={"smoke": 4, "laptop": 10, "paper": 40},
     claims={
-        "generalization/10a/fig10": "adversarial training interpolates at d = 5000",
-        "generalization/10b/fig10": "and its test risk is that of the zero model",
-        "generalization/10c": "training loss and distance of the test risk from v^2 fall with d",
-        "generalization/12b": "the gradient difference is smaller at d = 5000 than at d = 1000",
+        "10a": "adversarial training interpolates at d = 5000, xi = 0.5: "
+        "its training loss vanishes",
+        "10b": "and the adversarial test risk is that of the zero model at d = 5000, xi = 0.5",
+        "10c": "training loss and distance of the test risk from v^2 fall with d",
+        "12b": "the gradient difference is smaller at d = 5000 than at d = 1000",
     },
 )
 
@@ -42,16 +43,15 @@ def figure(table: pl.DataFrame) -> alt.ConcatChart:
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     # At eps = 0.1 both the training loss and the distance of the risk come from the attack.
     last = high_dimension_runs.at_the_end(table).filter(eps=0.1)
-    id = "generalization/12b"
+    claims = Claims(ABOUT.claims)
     return [
-        *high_dimension_runs.interpolation_verdicts(table.filter(d=5000), "/fig10"),
-        rules.decreasing(
-            "generalization/10c",
-            ABOUT.claims["generalization/10c"],
+        *high_dimension_runs.interpolation_verdicts(claims, table.filter(d=5000)),
+        claims.decreasing(
+            "10c",
             last,
             "d",
             "train_share",
             what="exact adversarial training loss / v^2 at eps = 0.1",
         ),
-        high_dimension_runs.smaller_gap(id, ABOUT.claims[id], table, "d", 5000, 1000),
+        high_dimension_runs.smaller_gap(claims, "12b", table, "d", 5000, 1000),
     ]

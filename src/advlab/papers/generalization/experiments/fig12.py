@@ -13,10 +13,15 @@ at eps = 0.1 and 1 % of v^2 the ReLU networks' losses differ by about a tenth, a
 import polars as pl
 
 from .... import lab
-from ....report import Verdict, below, within
+from ....report import Claims, Verdict
 from ....report.samples import ends, groups
-from ._parts.lazy_runs import UNIT, high_compute, high_panels, high_recipe
-from ._parts.lazy_runs import HighCase as Case
+from ._parts.lazy_runs import (
+    UNIT,
+    high_dimension_compute,
+    high_dimension_panels,
+    high_dimension_recipe,
+)
+from ._parts.lazy_runs import HighDimensionCase as Case
 
 ABOUT = lab.About(
     paper="generalization",
@@ -24,38 +29,42 @@ ABOUT = lab.About(
     title="Lazy networks in high dimension: training loss",
     seconds={"smoke": 3, "laptop": 15, "paper": 20},
     claims={
-        "generalization/fig12a": "the adversarial training loss falls as fast as the standard one",
-        "generalization/fig12b": "all three networks interpolate in 100 iterations, v^2 = 1.1",
-        "generalization/fig12c": "all three networks interpolate in 100 iterations, v^2 = 10.1",
+        "a": "the adversarial training loss falls as fast as the standard one",
+        "b": "all three networks interpolate in 100 iterations, v^2 = 1.1",
+        "c": "all three networks interpolate in 100 iterations, v^2 = 10.1",
     },
 )
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     replicates = seeds or {"smoke": 2, "laptop": 100, "paper": 100}[scale]
-    return high_recipe(scale, replicates, block=25, tests=0, settings=((1000, UNIT), (1000, 1.0)))
+    return high_dimension_recipe(
+        scale, replicates, block=25, tests=0, settings=((1000, UNIT), (1000, 1.0))
+    )
 
 
 def compute(case: Case) -> pl.DataFrame:
-    return high_compute(case)
+    return high_dimension_compute(case)
 
 
 def figure(table: pl.DataFrame):
     # On a log axis of iterations: most of the fall is in the first ten.
-    return high_panels(table.filter(pl.col("step") > 0), "loss", "training loss", log_x=True)
+    return high_dimension_panels(
+        table.filter(pl.col("step") > 0), "loss", "training loss", log_x=True
+    )
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     rows = table.with_columns(share=pl.col("loss") / pl.col("v2"))
     unit, ones = (rows.filter(pl.col("entry") == entry) for entry in (UNIT, 1.0))
-    say, by = list(ABOUT.claims.items()), ("activation", "radius")
+    claims, by = Claims(ABOUT.claims), ("activation", "radius")
+    area = "area under the adversarial over that under the standard loss curve"
     share = "final training loss over v^2"
     return [
-        within(*say[0], groups(_areas(unit), "ratio", *by), 0.95, 1.05,
-               what="area under the adversarial over that under the standard loss curve"),
-        below(*say[1], groups(ends(unit), "share", *by), 0.01, what=share),
-        below(*say[2], groups(ends(ones), "share", *by), 0.01, what=share),
-    ]  # fmt: skip
+        claims.within("a", groups(_areas(unit), "ratio", *by), 0.95, 1.05, what=area),
+        claims.below("b", groups(ends(unit), "share", *by), 0.01, what=share),
+        claims.below("c", groups(ends(ones), "share", *by), 0.01, what=share),
+    ]
 
 
 def _areas(rows: pl.DataFrame) -> pl.DataFrame:

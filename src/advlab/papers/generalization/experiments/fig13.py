@@ -4,17 +4,22 @@ Section A.4.2, Figure 13: "the adversarial testing loss are as higher than 1". T
 Figure 12. The risk of the zero model is v^2 = 1.1 with theta0 of length one, and 10.1 with the ten
 ones that the text refers to.
 
-Nearer to v^2 at d = 5000 (fig13d) is true of the loss without attack. With eps = 0.1 two effects of
-order n/d and eps sqrt(n/d) have opposite signs and nearly cancel at d = 1000, less so at 5000.
+Nearer to v^2 at d = 5000 (claim d) is true of the loss without attack. With eps = 0.1 two effects
+of order n/d and eps sqrt(n/d) have opposite signs and nearly cancel at d = 1000, less so at 5000.
 """
 
 import polars as pl
 
 from .... import lab
-from ....report import Verdict, above, below, within
+from ....report import Claims, Verdict
 from ....report.samples import changes, ends, groups
-from ._parts.lazy_runs import UNIT, high_compute, high_panels, high_recipe
-from ._parts.lazy_runs import HighCase as Case
+from ._parts.lazy_runs import (
+    UNIT,
+    high_dimension_compute,
+    high_dimension_panels,
+    high_dimension_recipe,
+)
+from ._parts.lazy_runs import HighDimensionCase as Case
 
 ABOUT = lab.About(
     paper="generalization",
@@ -22,10 +27,10 @@ ABOUT = lab.About(
     title="Lazy networks in high dimension: test loss",
     seconds={"smoke": 4, "laptop": 30, "paper": 300},
     claims={
-        "generalization/fig13a": "the adversarial test loss ends within 5 % of v^2 = 1.1",
-        "generalization/fig13b": "the adversarial test loss ends above 1, v^2 = 1.1",
-        "generalization/fig13c": "the adversarial test loss ends within 5 % of v^2 = 10.1",
-        "generalization/fig13d": "the adversarial test loss is nearer to v^2 at d = 5000",
+        "a": "the adversarial test loss ends within 5 % of v^2 = 1.1",
+        "b": "the adversarial test loss ends above 1, v^2 = 1.1",
+        "c": "the adversarial test loss ends within 5 % of v^2 = 10.1",
+        "d": "the adversarial test loss is nearer to v^2 at d = 5000",
     },
 )
 
@@ -34,15 +39,15 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     tests = {"smoke": 500, "laptop": 2000, "paper": 10_000}[scale]
     replicates = seeds or {"smoke": 2, "laptop": 50, "paper": 100}[scale]
     settings = ((1000, UNIT), (1000, 1.0), (5000, UNIT))
-    return high_recipe(scale, replicates, block=10, tests=tests, settings=settings)
+    return high_dimension_recipe(scale, replicates, block=10, tests=tests, settings=settings)
 
 
 def compute(case: Case) -> pl.DataFrame:
-    return high_compute(case)
+    return high_dimension_compute(case)
 
 
 def figure(table: pl.DataFrame):
-    return high_panels(table, "risk", "adversarial test loss", level="v2")
+    return high_dimension_panels(table, "risk", "adversarial test loss", level="v2")
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
@@ -52,11 +57,11 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         rows.filter(pl.col("d") == 1000, pl.col("entry") == entry) for entry in (UNIT, 1.0)
     )
     nearer = changes(rows.filter(pl.col("entry") == UNIT), "d", "apart", "activation", "radius")
-    say, by = list(ABOUT.claims.items()), ("activation", "radius")
+    claims, by = Claims(ABOUT.claims), ("activation", "radius")
     share = "final test loss over v^2"
     return [
-        within(*say[0], groups(unit, "share", *by), 0.95, 1.05, what=share),
-        above(*say[1], groups(unit, "risk", *by), 1, what="final test loss"),
-        within(*say[2], groups(ones, "share", *by), 0.95, 1.05, what=share),
-        below(*say[3], nearer, 0, what=f"change of the distance of {share} from 1"),
+        claims.within("a", groups(unit, "share", *by), 0.95, 1.05, what=share),
+        claims.above("b", groups(unit, "risk", *by), 1, what="final test loss"),
+        claims.within("c", groups(ones, "share", *by), 0.95, 1.05, what=share),
+        claims.below("d", nearer, 0, what=f"change of the distance of {share} from 1"),
     ]

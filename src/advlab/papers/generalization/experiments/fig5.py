@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from .... import lab, linear
-from ....report import Verdict, charts, rules
+from ....report import Claims, Verdict, charts, sample
 from ....threats import Ball
 from ..data import LinearModel
 from ._parts.linear_runs import draw, risks, train
@@ -28,11 +28,11 @@ ABOUT = lab.About(
     title="Low dimension: training reaches the least adversarial risk",
     seconds={"smoke": 2, "laptop": 45, "paper": 60},
     claims={
-        "generalization/4a": "at n = 1000 the adversarial test risk is at R* up to 1 % of v^2",
-        "generalization/4b": "at n = 10,000 it is at R* up to 0.2 % of v^2",
-        "generalization/4c": "the distance to theta* falls as n grows",
-        "generalization/5a": "standard risk exceeds that of least squares by v^2 c(eps)",
-        "generalization/5b": "the price of robustness grows with eps",
+        "4a": "at n = 1000 the adversarial test risk is at R* up to 1 % of v^2",
+        "4b": "at n = 10,000 it is at R* up to 0.2 % of v^2",
+        "4c": "the distance to theta* falls as n grows",
+        "5a": "standard risk exceeds that of least squares by v^2 c(eps)",
+        "5b": "the price of robustness grows with eps",
     },
 )
 NAME = "generalization/fig5"
@@ -116,41 +116,32 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         for eps, expected in zip(EPS, price, strict=True)
         if eps > 0
     }
-    id = "generalization/{}".format
-    claims = ABOUT.claims
+    claims = Claims(ABOUT.claims)
     return [
         *(
-            rules.below(
-                id(part),
-                claims[id(part)],
-                rules.sample(last.filter(n=n), "excess", by="eps"),
+            claims.below(
+                label,
+                sample(last.filter(n=n), "excess", by="eps"),
                 bound,
                 what=f"(adversarial test risk - R*)/v^2 at n = {n}",
             )
-            for part, n, bound in (("4a", 1000, 0.01), ("4b", 10_000, 0.002))
+            for label, n, bound in (("4a", 1000, 0.01), ("4b", 10_000, 0.002))
         ),
-        rules.decreasing(
-            id("4c"),
-            claims[id("4c")],
+        claims.decreasing(
+            "4c",
             last.filter(eps=EPS[-1]),
             "n",
             "distance",
             what=f"|theta - theta*|/v at eps = {EPS[-1]}",
         ),
-        rules.within(
-            id("5a"),
-            claims[id("5a")],
+        claims.within(
+            "5a",
             ratio,
             0.9,
             1.1,
             what=f"(standard risk - that of least squares)/(v^2 c(eps)) at n = {largest['n'][0]}",
         ),
-        rules.increasing(
-            id("5b"),
-            claims[id("5b")],
-            largest,
-            "eps",
-            "price",
-            what="standard risk - that of least squares",
+        claims.increasing(
+            "5b", largest, "eps", "price", what="standard risk - that of least squares"
         ),
     ]

@@ -24,7 +24,7 @@ from ....attacks import Surrogate
 from ....core.randomness import generators
 from ....linear import optimal
 from ....models import ACTIVATIONS, Linear, Stack
-from ....report import Verdict, above, below, charts, within
+from ....report import Claims, Verdict, charts
 from ....report.samples import changes, ends, groups
 from ....threats import Ball
 from ....training import fit
@@ -32,7 +32,7 @@ from ..data import LinearModel, symmetrise
 from ..measures.lazy_terms import function_distance, linearisation_radius, weight_distance, weighted
 from ..models import LazyNet
 from ..theory import linear_eta
-from ._parts.lazy_runs import NETS, Net, NetCase, Problem
+from ._parts.lazy_runs import NETS, LazyProblem, Net, NetCase
 
 ABOUT = lab.About(
     paper="generalization",
@@ -40,25 +40,24 @@ ABOUT = lab.About(
     title="Lazy networks in low dimension reach R*(eps)",
     seconds={"smoke": 5, "laptop": 150, "paper": 3000},
     claims={
-        "generalization/8a": "scaling y, theta(0) by v and xi by v^2 scales every iterate by v",
-        "generalization/8b": "a linear network from zero is the linear model, with a step of "
+        "8a": "scaling y, theta(0) by v and xi by v^2 scales every iterate by v",
+        "8b": "a linear network from zero is the linear model, with a step of "
         "eta phi'(0)^2 |a|^2/h",
-        "generalization/8c": "on symmetrised data a ReLU network with four times the step is the "
-        "linear network",
-        "generalization/8d": "on symmetrised data a ReLU network with twice the step is the linear "
+        "8c": "on symmetrised data a ReLU network with four times the step is the linear network",
+        "8d": "on symmetrised data a ReLU network with twice the step is the linear "
         "network (as the proof of Theorem 4 says)",
-        "generalization/9a": "at t = 100 the three networks' standard risks are within 5 %",
-        "generalization/9b": "at t = 100 the three networks' adversarial risks are within 5 %",
-        "generalization/9c": "at n = 1000 all three networks end within 5 % of R*(eps)",
-        "generalization/9d": "at n = 100 the final gaps of sigmoid and ReLU networks to the linear "
+        "9a": "at t = 100 the three networks' standard risks are within 5 %",
+        "9b": "at t = 100 the three networks' adversarial risks are within 5 %",
+        "9c": "at n = 1000 all three networks end within 5 % of R*(eps)",
+        "9d": "at n = 100 the final gaps of sigmoid and ReLU networks to the linear "
         "one shrink from h = 50 to h = 400",
-        "generalization/9e": "at n = 100, h = 50 sigmoid and ReLU networks end above a linear one",
-        "generalization/9f": "the distances of OP1, OP2 and OP3 and the linearisation radius fall "
-        "as h grows",
-        "generalization/9g": "at t = 100 the sigmoid network's gap to the linear one shrinks from "
+        "9e": "at n = 100, h = 50 sigmoid and ReLU networks end above a linear one",
+        "9f": "the distances of OP1, OP2 and OP3 and the linearisation radius fall as h grows",
+        "9g": "at t = 100 the sigmoid network's gap to the linear one shrinks from "
         "h = 50 to h = 400",
     },
 )
+CLAIMS = Claims(ABOUT.claims)
 
 SIGMA2, DELTA, XI = 1.0, 0.5, 0.01
 WIDE_SPEED: tuple[Net, ...] = ("linear", "sigmoid")
@@ -124,7 +123,7 @@ def compute(case: Case) -> pl.DataFrame:
 
 
 def _risks(case: Case) -> pl.DataFrame:
-    problem = Problem.draw(STREAM, case.law, case, DELTA)
+    problem = LazyProblem.draw(STREAM, case.law, case, DELTA)
     if case.kind == "speed":
         at, radii = {case.steps}, {"risk": case.radius, "standard": 0.0}
     else:
@@ -135,7 +134,7 @@ def _risks(case: Case) -> pl.DataFrame:
 
 def _distances(case: Case) -> pl.DataFrame:
     """OP1, OP2 and OP3 at the last step, from the same data and output weights."""
-    problem = Problem.draw(STREAM, case.law, case, DELTA)
+    problem = LazyProblem.draw(STREAM, case.law, case, DELTA)
     nets = {
         "op1": [LazyNet(0 * net.theta, net.top, "linear") for net in problem.nets],
         "op2": [LazyNet(0 * net.theta, net.top, case.activation) for net in problem.nets],
@@ -251,8 +250,8 @@ def _identity_verdicts(table: pl.DataFrame) -> list[Verdict]:
     rows = table.filter(pl.col("kind") == "identities")
     columns = {"8a": "equivariance", "8b": "linear network", "8c": "four times", "8d": "twice"}
     return [
-        below(id, ABOUT.claims[id], _largest(rows[column]), 1e-10, what="the largest difference")
-        for id, column in ((f"generalization/{short}", name) for short, name in columns.items())
+        CLAIMS.below(label, _largest(rows[column]), 1e-10, what="the largest difference")
+        for label, column in columns.items()
     ]
 
 
@@ -270,19 +269,18 @@ def _risk_verdicts(table: pl.DataFrame) -> list[Verdict]:
     early_gaps = _gaps(speeds).filter(pl.col("activation") == "sigmoid")
     by_width = gaps.group_by("activation", "width", "seed", maintain_order=True)
     final = by_width.agg(gap=pl.col("gap").mean())
-    say = {id.rpartition("/")[2]: (id, claim) for id, claim in ABOUT.claims.items()}
     return [
-        within(*say["9a"], _ratios(early, "standard"), 0.95, 1.05, what="ratio of standard risks"),
-        within(*say["9b"], _ratios(attacked, "risk"), 0.95, 1.05,
-               what="ratio of adversarial risks"),
-        within(*say["9c"], groups(last, "ratio", "activation", "radius"), 0.95, 1.05,
-               what="final risk over R*(eps)"),
-        below(*say["9d"], changes(final, "width", "gap", "activation"), 0,
-              what="change of the final gap in risk, mean over eps, when h grows"),
-        above(*say["9e"], groups(usual.agg(gap=pl.col("gap").mean()), "gap", "activation"), 0,
-              what="final risk less that of the linear network, mean over eps,"),
-        below(*say["9g"], changes(early_gaps, "width", "gap", "radius"), 0,
-              what="change of the gap in risk at t = 100 when h grows"),
+        CLAIMS.within("9a", _ratios(early, "standard"), 0.95, 1.05, what="ratio of standard risks"),
+        CLAIMS.within("9b", _ratios(attacked, "risk"), 0.95, 1.05,
+                      what="ratio of adversarial risks"),
+        CLAIMS.within("9c", groups(last, "ratio", "activation", "radius"), 0.95, 1.05,
+                      what="final risk over R*(eps)"),
+        CLAIMS.below("9d", changes(final, "width", "gap", "activation"), 0,
+                     what="change of the final gap in risk, mean over eps, when h grows"),
+        CLAIMS.above("9e", groups(usual.agg(gap=pl.col("gap").mean()), "gap", "activation"), 0,
+                     what="final risk less that of the linear network, mean over eps,"),
+        CLAIMS.below("9g", changes(early_gaps, "width", "gap", "radius"), 0,
+                     what="change of the gap in risk at t = 100 when h grows"),
     ]  # fmt: skip
 
 
@@ -310,6 +308,5 @@ def _distance_verdict(table: pl.DataFrame) -> Verdict:
     rows = table.filter(pl.col("kind") == "distances").unpivot(
         ["D_12", "D_23", "max |x'theta|"], index=["seed", "width"], variable_name="measure"
     )
-    id = "generalization/9f"
     falls = changes(rows, "width", "value", "measure")
-    return below(id, ABOUT.claims[id], falls, 0, what="change from one width to the next")
+    return CLAIMS.below("9f", falls, 0, what="change from one width to the next")

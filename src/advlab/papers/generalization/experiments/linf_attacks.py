@@ -29,12 +29,12 @@ from ....attacks import FGM, Surrogate
 from ....core.randomness import generator, generators
 from ....losses import ModelLoss, squared
 from ....models import Linear, Stack
-from ....report import Verdict, below, decreasing, sample, within
+from ....report import Claims, Verdict, sample
 from ....report.charts import AnyChart, curves, panels, points
 from ....threats import Ball
 from ....training import Optimizer, fit
 from .. import theory
-from ..data import LinearModel, Sparse
+from ..data import LinearModel, SparseVector
 from ..reductions import LinearAdversarial
 from ._parts.linear_runs import risks, train
 
@@ -44,19 +44,15 @@ ABOUT = lab.About(
     title="L_inf attacks: smaller steps, and interpolation as before",
     seconds={"smoke": 3, "laptop": 15, "paper": 200},
     claims={
-        "generalization/16a": "The largest stable step falls in proportion to xi",
-        "generalization/16b": "Under the scaling that L_inf attacks need (xi/d, eps/sqrt d) the "
+        "16a": "The largest stable step falls in proportion to xi",
+        "16b": "Under the scaling that L_inf attacks need (xi/d, eps/sqrt d) the "
         "largest stable step is below that of the l2 attack",
-        "generalization/16c": "The L_inf surrogate attack on theta = (1/d, ..., 1/d) is shrunk by "
-        "1/(1 + d xi)",
-        "generalization/17a": "With eps = 1/sqrt d the training loss of the interpolator falls "
-        "with d",
-        "generalization/17b": "With eps = 1/sqrt d the adversarial risk of the interpolator comes "
+        "16c": "The L_inf surrogate attack on theta = (1/d, ..., 1/d) is shrunk by 1/(1 + d xi)",
+        "17a": "With eps = 1/sqrt d the training loss of the interpolator falls with d",
+        "17b": "With eps = 1/sqrt d the adversarial risk of the interpolator comes "
         "nearer to v^2 as d grows",
-        "generalization/17c": "In the largest dimension the training loss of the interpolator is "
-        "near zero",
-        "generalization/17d": "In the largest dimension the adversarial risk of the interpolator "
-        "is near v^2",
+        "17c": "In the largest dimension the training loss of the interpolator is near zero",
+        "17d": "In the largest dimension the adversarial risk of the interpolator is near v^2",
     },
 )
 NAME = "generalization/linf"
@@ -205,7 +201,7 @@ def _curve(case: Case) -> pl.DataFrame:
 
 
 def _interpolation(case: Case) -> pl.DataFrame:
-    law = LinearModel(n=case.n, d=case.d, theta0=Sparse(k=10))
+    law = LinearModel(n=case.n, d=case.d, theta0=SparseVector(k=10))
     theta0, ball = law.theta0_vector(), Ball(norm="linf", radius=case.radius)
     rows = []
     for seed, rng in zip(
@@ -293,15 +289,11 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     rows = _part(table, "interpolation").with_columns(away=(pl.col("test_v2") - 1).abs())
     strong = rows.filter(c=1.0)
     last = rows.filter(pl.col("d") == pl.col("d").max())
-
-    def named(part: str) -> tuple[str, str]:
-        id = f"generalization/{part}"
-        return id, ABOUT.claims[id]
-
+    claims = Claims(ABOUT.claims)
     return [
-        *_step_verdicts(_part(table, "steps"), named("16a"), named("16b")),
-        below(
-            *named("16c"),
+        *_step_verdicts(claims, _part(table, "steps")),
+        claims.below(
+            "16c",
             {
                 f"d = {row['d']}": abs(row["shrink"] / row["predicted"] - 1)
                 for row in _part(table, "shrink").iter_rows(named=True)
@@ -309,26 +301,16 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
             1e-12,
             what="relative distance of the shrinking from 1/(1 + d xi)",
         ),
-        decreasing(*named("17a"), strong, "d", "train_v2", what="training loss / v^2"),
-        decreasing(*named("17b"), strong, "d", "away", what="|risk / v^2 - 1|"),
-        below(
-            *named("17c"),
-            sample(last, "train_v2", by="c"),
-            NEAR_ZERO,
-            what="training loss / v^2",
+        claims.decreasing("17a", strong, "d", "train_v2", what="training loss / v^2"),
+        claims.decreasing("17b", strong, "d", "away", what="|risk / v^2 - 1|"),
+        claims.below(
+            "17c", sample(last, "train_v2", by="c"), NEAR_ZERO, what="training loss / v^2"
         ),
-        below(
-            *named("17d"),
-            sample(last, "away", by="c"),
-            NEAR_V2,
-            what="|risk / v^2 - 1|",
-        ),
+        claims.below("17d", sample(last, "away", by="c"), NEAR_V2, what="|risk / v^2 - 1|"),
     ]
 
 
-def _step_verdicts(
-    search: pl.DataFrame, slope: tuple[str, str], ratio: tuple[str, str]
-) -> list[Verdict]:
+def _step_verdicts(claims: Claims, search: pl.DataFrame) -> list[Verdict]:
     slopes = {
         norm: [_slope(run["xi"].to_numpy(), run["eta"].to_numpy()) for run in _by_seed(rows)]
         for (norm,), rows in search.group_by("norm", maintain_order=True)
@@ -339,9 +321,9 @@ def _step_verdicts(
     )
     pairs = pairs.with_columns(ratio=pl.col("eta") / pl.col("eta l2"))
     return [
-        within(*slope, slopes, *SLOPE, what="slope of log step in log xi"),
-        below(
-            *ratio,
+        claims.within("16a", slopes, *SLOPE, what="slope of log step in log xi"),
+        claims.below(
+            "16b",
             sample(pairs, "ratio"),
             1.0,
             what="largest stable step of linf at (xi/d, eps/sqrt d) / that of l2 at (xi, eps)",

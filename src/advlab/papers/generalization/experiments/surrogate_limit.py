@@ -1,7 +1,7 @@
 """What the surrogate algorithm converges to: a ridge point of its own, not theta*.
 
 Section 2.1 asks for xi -> 0; A.2 says that "due to the existence of xi" the limit is not R*(eps).
-The zero of the frozen-attack gradient is known exactly (derived here, `linear.linear.limit`): it
+The zero of the frozen-attack gradient is known exactly (derived here, `algorithm_limit`): it
 lies on the ridge path at kappa_alg, and its excess risk grows with xi. A large sample shows
 gradient descent going there and not to the minimiser's kappa. Both are computed from the sample's
 own least squares, noise and covariance, so that its randomness does not blur the comparison.
@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from .... import lab, linear
-from ....report import Verdict, charts, rules
+from ....report import Claims, Verdict, charts
 from ....threats import Ball
 from .. import theory
 from ..data import LinearModel
@@ -24,9 +24,9 @@ ABOUT = lab.About(
     title="The limit of the surrogate algorithm and the price of xi",
     seconds={"smoke": 3, "laptop": 15, "paper": 120},
     claims={
-        "generalization/6a": "the excess risk of the algorithm's limit increases with xi",
-        "generalization/6b": "gradient descent converges to kappa_alg",
-        "generalization/6c": "and not to the kappa of the minimiser theta*",
+        "6a": "the excess risk of the algorithm's limit increases with xi",
+        "6b": "gradient descent converges to kappa_alg",
+        "6c": "and not to the kappa of the minimiser theta*",
     },
 )
 NAME = "generalization/surrogate_limit"
@@ -157,21 +157,17 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         f"eps = {eps}": float(np.diff(part.sort("xi")["excess"].to_numpy()).min())
         for (eps,), part in steps.group_by("eps", maintain_order=True)
     }
-    id, claims = "generalization/{}".format, ABOUT.claims
+    claims = Claims(ABOUT.claims)
     return [
-        rules.above(
-            id("6a"),
-            claims[id("6a")],
+        claims.above(
+            "6a",
             gains,
             0.0,
             what="smallest change of the limit's excess risk along xi = 0.01 ... 1",
         ),
-        rules.within(
-            id("6b"), claims[id("6b")], near, 0.99, 1.01, what="kappa reached / kappa_alg"
-        ),
-        rules.above(
-            id("6c"),
-            claims[id("6c")],
+        claims.within("6b", near, 0.99, 1.01, what="kappa reached / kappa_alg"),
+        claims.above(
+            "6c",
             far,
             0.05,
             what="relative distance of kappa reached from the minimiser's kappa",

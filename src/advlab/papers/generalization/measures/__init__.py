@@ -1,1 +1,1 @@
-"""What only the generalization paper measures."""
+"""What only the generalization paper measures: how lazy a network is (`lazy_terms`)."""

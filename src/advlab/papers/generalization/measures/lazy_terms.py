@@ -1,6 +1,6 @@
 """How lazy a two-layer network is: its distance from the linear network it should follow.
 
-The proofs of Theorems 3 and 4 (generalization) compare three runs on the same data: OP1, a linear
+The proofs of Theorems 3 and 4 compare three runs on the same data: OP1, a linear
 network from zero; OP2, a network with phi from zero; OP3, the same from its vanishing start. All
 three measures fall as the width grows where the theorems apply.
 """
@@ -20,7 +20,7 @@ def weighted(theta: Float[Tensor, "R h d"], top: Float[Tensor, "R h"]) -> Float[
 def function_distance(
     linear: Float[Tensor, "R d"], zero: Float[Tensor, "R d"], theta0: Float[Tensor, "R d"]
 ) -> Float[Tensor, " R"]:
-    """D_12 = |(theta^OP1 - theta^OP2)'a| / (sqrt(h) |theta0|), of the two runs' `weighted`."""
+    """D_12 = |(theta^OP1 - theta^OP2)'a| / (sqrt(h) |theta0|), from the two runs' `weighted`."""
     return (linear - zero).norm(dim=1) / theta0.norm(dim=1)
 
 

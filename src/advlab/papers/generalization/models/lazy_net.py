@@ -33,9 +33,17 @@ class LazyNet(nn.Module):
         delta: float | None = 0.5,
         dtype: torch.dtype = torch.float64,
     ) -> "LazyNet":
-        """a_j uniform on [-1, 1]; theta_j ~ N(0, I / (d h^(1 + delta))), or zero for delta None.
+        """a_j uniform on [-1, 1]; theta_j ~ N(0, I / (d h^(1 + delta))): a vanishing start.
 
         For ReLU the negative a_j are rescaled so that |a_+| = |a_-| (Theorem 4).
+
+        Args:
+            d: the dimension of the inputs.
+            width: the number h of hidden units.
+            activation: a name in `models.ACTIVATIONS`.
+            rng: where the draws come from.
+            delta: how fast the start vanishes with the width; None starts at zero.
+            dtype: of the weights.
         """
         top = 2 * torch.rand(width, generator=rng, dtype=dtype) - 1
         if activation == "relu":

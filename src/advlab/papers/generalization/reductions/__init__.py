@@ -1,4 +1,9 @@
-"""Exact shortcuts for the training runs of the generalization paper."""
+"""Exact shortcuts for the training runs of the generalization paper.
+
+`LinearAdversarial` and `LazyAdversarial` are the objective `Adversarial()` in closed form, for
+linear models and for lazy networks; `single_neuron` turns a linear network into one neuron;
+`Subspace` rotates a problem into the few coordinates that its training can reach.
+"""
 
 from .lazy_training import LazyAdversarial as LazyAdversarial
 from .lazy_training import single_neuron as single_neuron

@@ -2,7 +2,8 @@
 
 The gradient of f = sum_j a_j phi(x'theta_j)/sqrt(h) in x, and the gradient of the attacked loss in
 theta, are products of phi' with theta and with x~. So a step is a few batched matrix products: the
-numbers of attack and autograd (tests/test_reduce_lazy.py) at a fraction of the price.
+numbers of attack and autograd (tests/papers/generalization/test_lazy_training.py) at a fraction of
+the price.
 """
 
 import math
@@ -24,7 +25,7 @@ from ..models import LazyNet
 
 class LazyAdversarial(Objective):
     """The objective `Adversarial()` for lazy networks, squared loss and an l2 ball, in closed form,
-    under FGM or Surrogate over it (generalization, Algorithm 1 and section 3.2)."""
+    under FGM or Surrogate over it (Algorithm 1, Section 2.2)."""
 
     def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
         with torch.no_grad():
@@ -100,7 +101,7 @@ class _Net:
             raise AdvlabError("LazyAdversarial needs a LazyNet or a stack of them", type(model))
         return cls(theta.detach(), top / math.sqrt(top.shape[1]), activation)
 
-    def look(self, x: Tensor, y: Tensor) -> "_Point":
+    def evaluate(self, x: Tensor, y: Tensor) -> "_Point":
         value, slope = CURVES[self.activation](torch.bmm(x, self.theta.mT))
         return _Point(x, torch.bmm(value, self.top[:, :, None])[:, :, 0] - y, slope)
 
@@ -129,19 +130,19 @@ def _attacked(scene: Scene, net: _Net) -> _Point:
     radius, xi = _terms(scene)
     replicates, _, d = net.theta.shape
     y = scene.y.reshape(replicates, -1)
-    clean = net.look(scene.x.reshape(replicates, -1, d), y)
+    clean = net.evaluate(scene.x.reshape(replicates, -1, d), y)
     if radius == 0:
         return clean
     grad = torch.bmm(clean.slope, net.top[:, :, None] * net.theta)
     grad = 2 * clean.residual[:, :, None] * grad
     size = grad.norm(dim=2, keepdim=True)
     jump = radius * grad / size.clamp(min=torch.finfo(size.dtype).tiny)
-    worst = net.look(clean.x + jump, y).worst_of(clean)
+    worst = net.evaluate(clean.x + jump, y).worst_of(clean)
     if xi == 0:
         return worst
     # The surrogate shrinks what the inner attack found, which is no move where FGM lowers the loss.
     shrink = size / (size**2 + xi**2).sqrt()
-    return net.look(clean.x + shrink * (worst.x - clean.x), y).worst_of(clean)
+    return net.evaluate(clean.x + shrink * (worst.x - clean.x), y).worst_of(clean)
 
 
 def _terms(scene: Scene) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 The attack on theta'x moves x along theta (l2) or along a function of theta (linf), so the loss at
 x~ and its gradient come from the residuals r = X theta - y alone: the numbers of attack and
-autograd (tests/test_reduce.py) at the price of two products with X.
+autograd (tests/papers/generalization/test_linear_training.py) at the price of two products with X.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from ....training.objectives import Objective, Scene
 
 class LinearAdversarial(Objective):
     """The objective `Adversarial()` for f = theta'x, squared loss and an l2 or linf ball, in closed
-    form, under Exact, FGM or Surrogate over them (generalization, Algorithm 1)."""
+    form, under Exact, FGM or Surrogate over them (Algorithm 1)."""
 
     def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
         theta = _theta(scene)

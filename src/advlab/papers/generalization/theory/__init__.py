@@ -1,15 +1,27 @@
-"""What the generalization paper proves about Algorithm 1, computable without training."""
+"""What the generalization paper proves about Algorithm 1, computable without training.
 
+The closed forms of the linear model itself (risks, minimiser, interpolator) are in `advlab.linear`.
+"""
+
+from .adversarial_lasso import Cone as Cone
+from .adversarial_lasso import adversarial_lasso as adversarial_lasso
+from .adversarial_lasso import cone as cone
+from .adversarial_lasso import empirical_potential as empirical_potential
+from .adversarial_lasso import loss_increase_bound as loss_increase_bound
 from .algorithm_limit import Limit as Limit
 from .algorithm_limit import algorithm_limit as algorithm_limit
 from .algorithm_limit import kappa_alg as kappa_alg
 from .algorithm_limit import stable_eta as stable_eta
-from .schedules import Schedule as Schedule
+from .interpolation_regime import InterpolationRegime as InterpolationRegime
+from .interpolation_regime import interpolation_regime as interpolation_regime
+from .interpolation_regime import spectrum_edges as spectrum_edges
+from .interpolation_regime import stopping_level as stopping_level
+from .schedules import TheoremSchedule as TheoremSchedule
 from .schedules import lasso_lambda as lasso_lambda
 from .schedules import linear_eta as linear_eta
-from .schedules import thm2_schedule as thm2_schedule
-from .schedules import thm3_schedule as thm3_schedule
-from .schedules import thm4_schedule as thm4_schedule
+from .schedules import theorem2_schedule as theorem2_schedule
+from .schedules import theorem3_schedule as theorem3_schedule
+from .schedules import theorem4_schedule as theorem4_schedule
 from .surrogate import frozen_gradient as frozen_gradient
 from .surrogate import gradient_gap as gradient_gap
 from .surrogate import j1 as j1

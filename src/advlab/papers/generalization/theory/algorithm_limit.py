@@ -16,10 +16,10 @@ from ....core.checks import (
     vector,
 )
 from ....linear.minimiser import optimal_path
-from ....linear.paths import Ridge
+from ....linear.paths import RidgePath
 from ....linear.risks import adversarial_risks, total_variance
-from ....linear.roots import zeros
-from .surrogate import pull, xi_eff
+from ....linear.roots import find_roots
+from .surrogate import attack_moments, xi_eff
 
 _GRID = np.linspace(-46.0, 60.0, 1061)
 
@@ -44,11 +44,16 @@ def algorithm_limit(
     convention: str = "definition",
     cov: ArrayLike | None = None,
 ) -> Limit:
-    """The zero of `frozen_gradient` on the ridge path; radius and xi broadcast.
+    """The zero of `frozen_gradient` on the ridge path.
 
     kappa = (radius J1 + radius^2 J2) / (1 + radius a^2 J1 / s^2); xi = 0 gives the optimum itself.
     From `eps_zero` on theta shrinks like xi but is not zero. With little noise there can be several
     zeros: this is the one nearest to theta = 0, where gradient descent from zero stops.
+
+    Args:
+        theta0, sigma2, cov: the linear model; cov = None is the identity.
+        radius, xi: of the attack; they broadcast.
+        convention: how xi is read, see `xi_eff`.
     """
     truth = vector("theta0", theta0)
     noise = scalar("sigma2", sigma2)
@@ -57,7 +62,7 @@ def algorithm_limit(
     smoothing = np.asarray(xi_eff(xi, convention))
     shape = together(radius=eps, xi=smoothing)
     eps, smoothing = (np.broadcast_to(part, shape).ravel() for part in (eps, smoothing))
-    family = Ridge(truth, noise, matrix)
+    family = RidgePath(truth, noise, matrix)
     kappa = _largest_zero(family, eps, smoothing).reshape(shape)
     gone = np.isinf(kappa)[..., None]
     theta = np.where(gone, 0.0, family.at(np.where(np.isinf(kappa), 0.0, kappa)))
@@ -74,11 +79,11 @@ def kappa_alg(
     convention: str = "definition",
     cov: ArrayLike | None = None,
 ) -> Numbers:
-    """The ridge parameter of `algorithm_limit`."""
+    """The ridge parameter of `algorithm_limit`; same arguments."""
     return algorithm_limit(theta0, sigma2, radius, xi, convention, cov).kappa
 
 
-def _largest_zero(family: Ridge, eps: Array, xi: Array) -> Array:
+def _largest_zero(family: RidgePath, eps: Array, xi: Array) -> Array:
     # The path depends on neither eps nor xi, so one scan serves all of them.
     grid = np.log(family.eigenvalues.max()) + _GRID
     scan = _imbalance(grid, eps[:, None], xi[:, None], family)
@@ -88,14 +93,14 @@ def _largest_zero(family: Ridge, eps: Array, xi: Array) -> Array:
     inside = np.flatnonzero(above.any(axis=1) & (last < above.shape[1] - 1))
     e, f = eps[inside], xi[inside]
     first, second = grid[last[inside]], grid[last[inside] + 1]
-    kappa[inside] = np.exp(zeros(lambda x: _imbalance(x, e, f, family), first, second))
+    kappa[inside] = np.exp(find_roots(lambda x: _imbalance(x, e, f, family), first, second))
     return kappa
 
 
-def _imbalance(log_kappa: Array, eps: Array, xi: Array, family: Ridge) -> Array:
+def _imbalance(log_kappa: Array, eps: Array, xi: Array, family: RidgePath) -> Array:
     kappa = np.exp(log_kappa)
     a, s, _ = family.profile(kappa)
-    k1, k2 = pull(a, s, xi)
+    k1, k2 = attack_moments(a, s, xi)
     inward = eps * s**2 * k1 + eps**2 * k2
     return inward / (1 + eps * a**2 * k1) / kappa - 1
 
@@ -111,7 +116,8 @@ def stable_eta(
     """Steps above 1 / (lambda_max(cov) + radius v^2 / xi_eff) jitter about theta = 0.
 
     The frozen gradient has Jacobian 2 cov + 2 (radius v^2 / xi_eff) I there (derived here); for
-    small xi this is the rule eta < xi_eff / (radius v^2). 0 when xi = 0 and radius > 0.
+    small xi this is the rule eta < xi_eff / (radius v^2). 0 when xi = 0 and radius > 0. Arguments
+    as in `algorithm_limit`.
     """
     truth = vector("theta0", theta0)
     matrix = covariance(cov, len(truth))

@@ -13,7 +13,7 @@ from ....core.errors import AdvlabError
 
 
 @dataclass(frozen=True)
-class Schedule:
+class TheoremSchedule:
     """xi, step size and number of steps; `report` names what should tend to 0 or stay bounded."""
 
     xi: float
@@ -22,23 +22,33 @@ class Schedule:
     report: dict[str, float] = field(default_factory=dict)
 
 
-def thm2_schedule(n: int, d: int, v2: Scalar, constant: Scalar = 1.0) -> Schedule:
+def theorem2_schedule(n: int, d: int, v2: Scalar, constant: Scalar = 1.0) -> TheoremSchedule:
     """Theorem 2 (linear): xi = v^2 (d/sqrt n) log n, eta = xi/(v^2 L), T = v^2 (log log n)/xi.
 
     The paper prints xi = v^2 d/sqrt n log n; this reading is the one its proof needs.
+
+    Args:
+        n, d: the numbers of samples and inputs.
+        v2: the variance of y.
+        constant: L, which the theorem leaves open.
     """
     _sizes(n, d, v2, constant)
     ratio = d / np.sqrt(n) * np.log(n)
     return _schedule(n, v2, ratio, ratio / constant, {"log n sqrt(d^2/n)": float(ratio)})
 
 
-def thm3_schedule(
+def theorem3_schedule(
     n: int, d: int, v2: Scalar, top: ArrayLike, delta: Scalar, constant: Scalar = 1.0
-) -> Schedule:
+) -> TheoremSchedule:
     """Theorem 3 (lazy network, smooth activation) with top layer `top` of width h.
 
     xi/v^2 = -log log n / log max(sqrt(d^2 log n/n), d log n ||a||_inf/sqrt h),
     eta = xi h / (v^2 L ||a||^2), T = v^2 (log log n)/xi.
+
+    Args:
+        n, d, v2, constant: as in `theorem2_schedule`.
+        top: the weights a of the second layer.
+        delta: the start has variance 1/(d h^(1 + delta)).
     """
     _sizes(n, d, v2, constant)
     a = _top(top)
@@ -63,8 +73,13 @@ def thm3_schedule(
     return schedule
 
 
-def thm4_schedule(n: int, d: int, v2: Scalar, top: ArrayLike, constant: Scalar = 1.0) -> Schedule:
-    """Theorem 4 (ReLU, zero initialisation): xi/v^2 = -log log n / log sqrt(d^2 log n/n)."""
+def theorem4_schedule(
+    n: int, d: int, v2: Scalar, top: ArrayLike, constant: Scalar = 1.0
+) -> TheoremSchedule:
+    """Theorem 4 (ReLU, zero initialisation): xi/v^2 = -log log n / log sqrt(d^2 log n/n).
+
+    Arguments as in `theorem3_schedule`.
+    """
     _sizes(n, d, v2, constant)
     a = _top(top)
     ratio = _slow_ratio(n, np.sqrt(d**2 * np.log(n) / n))
@@ -83,6 +98,11 @@ def linear_eta(eta: Scalar, top: ArrayLike, slope: Scalar = 1.0) -> float:
 
     eta phi'(0)^2 ||a||^2 / h (derived here). A ReLU network on symmetrised data has slope 1/2, so
     it needs four times the step; the proof of Theorem 4 says twice.
+
+    Args:
+        eta: the network's step.
+        top: the weights a of its second layer.
+        slope: phi'(0).
     """
     a = _top(top)
     return scalar("eta", eta) * slope**2 * float(a @ a) / len(a)
@@ -97,9 +117,14 @@ def lasso_lambda(
     constant: Scalar = 1.0,
     growth: Scalar | None = None,
 ) -> float:
-    """Theorem 9: lambda = v max(c sqrt(s log d/n), xi a_n/v^2), s entries of theta* non-zero.
+    """Theorem 9: lambda = v max(c sqrt(s log d/n), xi a_n/v^2).
 
-    c is a large constant and a_n any diverging sequence; `growth` is a_n and defaults to log n.
+    Args:
+        n, d, v2: as in `theorem2_schedule`.
+        sparsity: s, the number of non-zero entries of theta*.
+        xi: of the attack.
+        constant: c, large in the theorem.
+        growth: a_n, any diverging sequence; log n by default.
     """
     _sizes(n, d, v2, constant)
     if not 1 <= sparsity <= d:
@@ -109,9 +134,11 @@ def lasso_lambda(
     return float(np.sqrt(v2) * max(sampling, scalar("xi", xi) * a_n / v2))
 
 
-def _schedule(n: int, v2: Scalar, ratio: float, eta: Scalar, report: dict[str, float]) -> Schedule:
+def _schedule(
+    n: int, v2: Scalar, ratio: float, eta: Scalar, report: dict[str, float]
+) -> TheoremSchedule:
     steps = max(1, int(np.ceil(np.log(np.log(n)) / ratio)))
-    return Schedule(float(ratio * v2), float(eta), steps, report)
+    return TheoremSchedule(float(ratio * v2), float(eta), steps, report)
 
 
 def _slow_ratio(n: int, smallness: float) -> float:

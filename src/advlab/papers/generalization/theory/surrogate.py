@@ -1,8 +1,12 @@
-"""What the surrogate attack with parameter xi does to the population risk (Section 2.1, App. C).
+"""What the surrogate attack with parameter xi does to the population risk (Section 2.1).
 
 The attack shrinks the exact l2 attack by ||g|| / sqrt(||g||^2 + xi^2), g the gradient of the loss
 at x. For the squared loss g = 2 r theta, so the definition acts with xi / 2; the paper's proofs
 drop the 2. Every function takes `convention`: "definition" or "proof".
+
+The functions share their arguments: models theta (..., d); the linear model theta0 (d,), sigma2 and
+cov (None is the identity); the attack's l2 radius and xi, which broadcast with the batch axes of
+theta. They give one value (or gradient) per model.
 
 Write a = ||theta||, r ~ N(0, s^2), w = sqrt(r^2 a^2 + xi_eff^2). Everything below depends on theta
 through a, s and two integrals, J1 = E[r^2 / w] and J2 = E[a^2 r^2 / w^2].
@@ -25,27 +29,32 @@ from ....core.checks import (
     vector,
 )
 from ....core.errors import AdvlabError
-from ....linear import moments
 from ....linear.inputs import C0
 from ....linear.risks import length, squared_distance
+from . import gaussian_integrals as integrals
 
 
 def xi_eff(xi: ArrayLike, convention: str = "definition") -> Numbers:
-    """The xi that enters the formulas: xi / 2 by the paper's definition, xi in its proofs."""
+    """The xi that enters the formulas.
+
+    Args:
+        xi: of the attack.
+        convention: "definition" gives xi / 2, "proof" gives xi.
+    """
     if convention not in ("definition", "proof"):
         raise AdvlabError('convention must be "definition" or "proof"', repr(convention))
     value = nonnegative("xi", xi)[()]
     return value / 2 if convention == "definition" else value
 
 
-def pull(a: Numbers, s: Numbers, xi: Numbers) -> tuple[Numbers, Numbers]:
+def attack_moments(a: Numbers, s: Numbers, xi: Numbers) -> tuple[Numbers, Numbers]:
     """(J1 / s^2, J2) from a = ||theta||, s and xi_eff; no attack where theta = 0 and xi = 0."""
     a, s, xi = np.broadcast_arrays(a, s, xi)
     size = a * s
     c = np.divide(xi, size, out=np.full(size.shape, np.inf), where=size > 0)
-    smooth = np.divide(moments.scaled_shrunk(c), xi, out=np.zeros(size.shape), where=xi > 0)
+    smooth = np.divide(integrals.scaled_shrunk(c), xi, out=np.zeros(size.shape), where=xi > 0)
     sharp = np.divide(C0, size, out=np.zeros(size.shape), where=size > 0)
-    return np.where(xi > 0, smooth, sharp), moments.squared_shrunk(c)
+    return np.where(xi > 0, smooth, sharp), integrals.squared_shrunk(c)
 
 
 @dataclass(frozen=True)
@@ -60,8 +69,8 @@ class _State:
     xi: Array
 
     @property
-    def pull(self) -> tuple[Numbers, Numbers]:
-        return pull(self.a, self.s, self.xi)
+    def moments(self) -> tuple[Numbers, Numbers]:
+        return attack_moments(self.a, self.s, self.xi)
 
 
 def _state(theta, theta0, sigma2, radius, xi, convention, cov) -> _State:
@@ -87,7 +96,7 @@ def j1(
 ) -> Numbers:
     """J1 = E[r^2 / sqrt(r^2 a^2 + xi_eff^2)], in closed form (derived here)."""
     state = _state(theta, theta0, sigma2, 0.0, xi, convention, cov)
-    return state.pull[0] * state.s**2
+    return state.moments[0] * state.s**2
 
 
 def j2(
@@ -99,7 +108,7 @@ def j2(
     cov: ArrayLike | None = None,
 ) -> Numbers:
     """J2 = E[a^2 r^2 / (r^2 a^2 + xi_eff^2)], in closed form (derived here)."""
-    return _state(theta, theta0, sigma2, 0.0, xi, convention, cov).pull[1]
+    return _state(theta, theta0, sigma2, 0.0, xi, convention, cov).moments[1]
 
 
 def surrogate_risk(
@@ -117,7 +126,7 @@ def surrogate_risk(
     not in general (radius 1, xi_eff 0.5, sigma2 0.01, ||theta0|| 1 bends down along theta0).
     """
     state = _state(theta, theta0, sigma2, radius, xi, convention, cov)
-    k1, k2 = state.pull
+    k1, k2 = state.moments
     a2, s2, eps = state.a**2, state.s**2, state.radius
     return s2 + 2 * eps * a2 * s2 * k1 + eps**2 * a2 * k2
 
@@ -141,7 +150,7 @@ def potential(
     tiny = size < 1e-8 * smoothing
     c = np.divide(smoothing, size, out=np.zeros(size.shape), where=(size > 0) & ~tiny)
     halved = np.divide(size**2, 2 * smoothing, out=np.zeros(size.shape), where=tiny)
-    root = np.where(tiny, smoothing + halved, size * moments.root(c))
+    root = np.where(tiny, smoothing + halved, size * integrals.root(c))
     return state.s**2 + 2 * state.radius * root + state.radius**2 * state.a**2
 
 
@@ -160,7 +169,7 @@ def frozen_gradient(
     Stein's identity (derived here). It is not the gradient of `surrogate_risk` when xi > 0.
     """
     state = _state(theta, theta0, sigma2, radius, xi, convention, cov)
-    k1, k2 = state.pull
+    k1, k2 = state.moments
     outward = 1 + state.radius * state.a**2 * k1
     inward = state.radius * state.s**2 * k1 + state.radius**2 * k2
     return 2 * (outward[..., None] * state.error + inward[..., None] * state.theta)
@@ -180,7 +189,7 @@ def gradient_gap(
     The paper prints 2 radius in place of 2 radius^2 (proof of Theorem 2); the square is right.
     """
     state = _state(theta, theta0, sigma2, radius, xi, convention, cov)
-    share = np.where(state.xi > 0, 1 - state.pull[1], 0.0)
+    share = np.where(state.xi > 0, 1 - state.moments[1], 0.0)
     return 2 * (state.radius**2 * share)[..., None] * state.theta
 
 

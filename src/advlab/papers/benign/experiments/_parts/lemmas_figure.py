@@ -51,18 +51,18 @@ def _by_network(name: str, values: dict[str, float]) -> pl.DataFrame:
 
 def _losses(main: pl.DataFrame) -> list:
     return [
-        _over_time(main, "L_rob", "D12 robust training loss", "L_rob and its bound", log_y=True,
-                   theory=_loss_bounds(main)),
-        _over_time(main, "averaged", "D13 loss over (2/T) Σ G_rob", "ratio",
+        _over_time(main, "L_rob", "Robust training loss (B.15, B.29)", "L_rob and its bound",
+                   log_y=True, theory=_loss_bounds(main)),
+        _over_time(main, "averaged", "Loss over (2/T) Σ G_rob (proof of B.15)", "ratio",
                    theory=_levels("averaged", 1)),
-        _over_time(main, "loss ratio", "D1 ratio of loss gradients", "max g / min g"),
-        _over_time(main, "training error", "D3 robust training error", "error"),
-        _over_time(main, "scaled step low", "D2 least step of a margin", "over eta d g/n",
+        _over_time(main, "loss ratio", "Ratio of loss gradients (B.9, B.26)", "max g / min g"),
+        _over_time(main, "training error", "Robust training error (Theorem 3.1)", "error"),
+        _over_time(main, "scaled step low", "Least step of a margin (B.9, B.26)", "over eta d g/n",
                    theory=_levels("scaled step low", 0)),
-        _over_time(main, "sandwich", "D7 slack of G_rob in its bounds", "slack", log_y=True),
-        _over_time(main, "alignment", "D8 gradient along mu", "over ||mu|| G_rob", log_y=True,
-                   theory=_alignments(main)),
-        _over_time(main, "gradient", "D9 size of the gradient", "over sqrt(d/n) G_rob"),
+        _over_time(main, "sandwich", "Slack of G_rob in its bounds (B.7)", "slack", log_y=True),
+        _over_time(main, "alignment", "Gradient along mu (B.15, B.29)", "over ||mu|| G_rob",
+                   log_y=True, theory=_alignments(main)),
+        _over_time(main, "gradient", "Size of the gradient (eq. 5)", "over sqrt(d/n) G_rob"),
     ]  # fmt: skip
 
 
@@ -111,14 +111,14 @@ def _loss_bounds(main: pl.DataFrame) -> pl.DataFrame:
 def _attacks(main: pl.DataFrame) -> list:
     flipped = main.with_columns(flipped=-pl.col("noisy signal high"))
     return [
-        _over_time(main, "span distance", "D4 distance to the span", "largest distance",
+        _over_time(main, "span distance", "Distance to the span (B.10, B.27)", "largest distance",
                    log_y=True, theory=_levels("span distance", 1)),
-        _over_time(main, "attack cosine", "D5 attack against the mean", "least cosine"),
-        _over_time(main, "clean signal low", "D6 <mu, y x~>/||mu||² on clean labels", "least",
+        _over_time(main, "attack cosine", "Attack against the mean (Section 4.1)", "least cosine"),
+        _over_time(main, "clean signal low", "<mu, y x~>/||mu||² on clean labels (B.11)", "least",
                    theory=_levels("clean signal low", 1 / 3)),
-        _over_time(flipped, "flipped", "D6 -<mu, y x~>/||mu||² on flipped labels", "least",
+        _over_time(flipped, "flipped", "-<mu, y x~>/||mu||² on flipped labels (B.11)", "least",
                    theory=_levels("flipped", 1 / 3)),
-        _over_time(main, "gradient gap", "D21 gradient against the standard one", "relative gap"),
+        _over_time(main, "gradient gap", "Gradient against the standard one", "relative gap"),
     ]  # fmt: skip
 
 
@@ -128,21 +128,21 @@ def _weights(main: pl.DataFrame) -> list:
     length = float(first["mu_norm"][0])
     floors = sorted({first_step_floor(length, _gamma(shape)) for shape in NAMES})
     moves = charts.points(
-        first, "network", "move", "network", title="D15 first step; floors gamma ||mu||/10",
+        first, "network", "move", "network", title="First step; floors gamma ||mu||/10 (B.34)",
         x_title="network", y_title="|W¹ - W⁰|/|W⁰|", log_y=True, theory=_levels("move", *floors),
     )  # fmt: skip
     return [
-        _over_time(main, "growth", "D10 growth of the norm", "over eta sqrt(d/n) Σ G_rob"),
-        _over_time(squares, "square", "D14 squared norm", "|W|²", log_y=True,
+        _over_time(main, "growth", "Growth of the norm (B.12)", "over eta sqrt(d/n) Σ G_rob"),
+        _over_time(squares, "square", "Squared norm (B.16, B.29)", "|W|²", log_y=True,
                    theory=_square_bounds(squares)),
         moves,
-        _over_time(main, "active of examples", "D16 active examples of a neuron", "least share"),
-        _over_time(main, "active of neurons", "D16 active neurons of an example", "least share"),
-        _over_time(main, "lost pairs", "D17 active pairs lost", "pairs since the last point"),
-        _over_time(main, "secant error", "D19 error of the secant identity", "relative error",
+        _over_time(main, "active of examples", "Active examples of a neuron (B.21)", "least share"),
+        _over_time(main, "active of neurons", "Active neurons of an example (B.21)", "least share"),
+        _over_time(main, "lost pairs", "Active pairs lost (B.26)", "pairs since the last point"),
+        _over_time(main, "secant error", "Error of the secant identity (B.26)", "relative error",
                    log_y=True),
         _over_time(main.filter(pl.col("fresh slack").is_not_null()), "fresh slack",
-                   "D18 slack of Lemma B.13", "over the step", log_y=True),
+                   "Slack of Lemma B.13", "over the step", log_y=True),
     ]  # fmt: skip
 
 
@@ -171,16 +171,19 @@ def _fresh(rows: pl.DataFrame) -> list:
     by_d = plain.with_columns(margin=pl.col("normalised margin") / pl.col("q"))
     starts = last.filter(pl.col("kind") == "start")
     return [
-        _over_time(margins, "margin", "D11 normalised margin", "over ||mu||² sqrt(n/d)"),
-        charts.points(by_d, "d", "margin", "network", title="D11 margin over q (flat)", log_x=True,
-                      y_title="min M/(|W|₂ q)"),
-        _over_time(main, "aligned", "D20 neurons right on fresh points", "share of pairs"),
-        *(_over_time(main, part, f"B.30 neuron's margin: {name}", "over eta ||mu||² G_rob/sqrt(m)",
+        _over_time(margins, "margin", "Normalised margin (B.14, B.33)", "over ||mu||² sqrt(n/d)"),
+        charts.points(by_d, "d", "margin", "network", title="Normalised margin over q (flat)",
+                      log_x=True, y_title="min M/(|W|₂ q)"),
+        _over_time(main, "aligned", "Neurons right on fresh points (B.31)", "share of pairs"),
+        *(_over_time(main, part, f"Neuron's margin (B.30): {name}",
+                     "over eta ||mu||² G_rob/sqrt(m)",
                      theory=_levels(part, 0)) for part, name in PARTS.items()),
-        _by_start(rows, "span distance", "max", "D4 by size of the start", "largest distance",
-                  log_y=True, theory=_reaches(starts)),
-        _by_start(rows, "attack cosine", "min", "D5 by size of the start", "least cosine"),
-        _by_start(rows, "aligned", "last", "D20 by size of the start", "share of pairs"),
+        _by_start(rows, "span distance", "max", "Distance to the span by size of the start",
+                  "largest distance", log_y=True, theory=_reaches(starts)),
+        _by_start(rows, "attack cosine", "min", "Attack against the mean by size of the start",
+                  "least cosine"),
+        _by_start(rows, "aligned", "last", "Neurons right on fresh points by size of the start",
+                  "share of pairs"),
         *_by_radius(rows),
     ]  # fmt: skip
 
@@ -204,25 +207,25 @@ def _reaches(starts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _by_radius(rows: pl.DataFrame) -> list:
-    twins = rows.filter(pl.col("kind") == "radius")
-    later = twins.filter(pl.col("step") >= 1, pl.col("cosine").is_not_null())
+    runs = rows.filter(pl.col("kind") == "radius")
+    later = runs.filter(pl.col("step") >= 1, pl.col("cosine").is_not_null())
     crowded = rows.filter(pl.col("step") >= 1, pl.col("ratio") == 1).with_columns(
         crowding=pl.col("n") * pl.col("alpha") ** 2 / pl.col("d")
     )
     signal = crowded.group_by("network", "crowding", "seed", maintain_order=True).agg(
         pl.min("clean signal low")
     )
-    last = twins.filter(pl.col("step") == pl.col("steps"))
+    last = runs.filter(pl.col("step") == pl.col("steps"))
     case = rows.row(0, named=True)
     radii = [0.1 * k for k in range(1, math.ceil(10 * case["mu_norm"]) + 1)]
     bound = robust_error_lower_bound(case["mu_norm"], radii, case["beta"], "tight")
     least = later.group_by("network", "alpha", "seed", maintain_order=True).agg(pl.min("cosine"))
     return [
         charts.points(signal, "crowding", "clean signal low", "network", log_x=True,
-                      title="D6 least <mu, y x~>/||mu||²", x_title="n alpha²/d", y_title="least",
-                      theory=_levels("clean signal low", 1 / 3)),
-        charts.points(least, "alpha", "cosine", "network", title="D21 least cosine with its twin",
-                      y_title="cos(W_adv, W_std)"),
+                      title="Least <mu, y x~>/||mu||² (B.11, B.28)", x_title="n alpha²/d",
+                      y_title="least", theory=_levels("clean signal low", 1 / 3)),
+        charts.points(least, "alpha", "cosine", "network",
+                      title="Least cosine with standard training", y_title="cos(W_adv, W_std)"),
         charts.points(last, "alpha", "clean error", "network", title="Clean test error",
                       y_title="error", theory=_levels("clean error", case["beta"])),
         charts.points(last, "alpha", "robust error", "network", y_title="error",

@@ -1,8 +1,8 @@
-"""Runs of the benign paper's theory: Algorithm 1 from a symmetric start, watched by its lemmas.
+"""Runs in the setting of the theorems: Algorithm 1 from a symmetric start, measured by its lemmas.
 
 Everything is drawn and trained in the few coordinates that training can reach, which changes no
-number (`reduce.law`, `reduce.two_layer`). One seed has the same data and start in all runs of one
-dimension, up to the size of the start.
+number (`reductions.mixture_law`, `reductions.two_layer_training`). One seed has the same data and
+start in all runs of one dimension, up to the size of the start.
 """
 
 import copy
@@ -26,11 +26,11 @@ from .....threats import Ball, Threat
 from .....training import Fit, fit
 from .....training.loop import Probe
 from ... import measures
-from ...data import Mixture
+from ...data import NoisyMixture
 from ...measures import Networks
 from ...reductions import TwoLayerAdversarial, attacked
-from ...reductions.mixture_law import Problem, Start, draw_stack
-from ...theory import averaging_proxy, certificate
+from ...reductions.mixture_law import MixtureProblem, Start, draw_stack
+from ...theory import averaging_accuracy, certificate
 
 Shape = Literal["smoothed_leaky_relu", "leaky_relu", "relu"]
 SHAPES: tuple[Shape, ...] = ("smoothed_leaky_relu", "leaky_relu", "relu")
@@ -63,8 +63,8 @@ WORST: dict[str, Literal["min", "max", "sum"]] = {
 """What a row says of these: the worst since the row before. Others are as they are at its step."""
 
 
-class TheoryCase(lab.Case):
-    """A stack of two-layer networks in the theory preset."""
+class LemmasCase(lab.Case):
+    """A stack of two-layer networks in the setting of the theorems."""
 
     kind: Literal["main", "radius", "dimension", "start", "beyond"] = "main"
     activation: Shape = "smoothed_leaky_relu"
@@ -98,8 +98,8 @@ class TheoryCase(lab.Case):
         return SPEED * self.n / self.d
 
     @property
-    def law(self) -> Mixture:
-        return Mixture(n=self.n, d=self.d, mu_norm=self.mu_norm, beta=self.beta, flips="count")
+    def law(self) -> NoisyMixture:
+        return NoisyMixture(n=self.n, d=self.d, mu_norm=self.mu_norm, beta=self.beta, flips="count")
 
     @property
     def start(self) -> Start:
@@ -112,7 +112,7 @@ class TheoryCase(lab.Case):
 
 
 class SpanPGD(PGD):
-    """The paper's PGD from the clean inputs, by `reduce.attacked`: its points without autograd."""
+    """The paper's PGD from the clean inputs, by `reductions.attacked`: no autograd."""
 
     step_size: PositiveFloat = 0.2
     random_start: bool = False
@@ -127,15 +127,15 @@ class SpanPGD(PGD):
 ATTACK = SpanPGD()
 
 
-def watch(case: TheoryCase) -> pl.DataFrame:
-    """One row a kept step and seed: all measures; at the last step also the errors.
+def measured_run(case: LemmasCase) -> pl.DataFrame:
+    """One row per kept step and seed: all measures; at the last step also the errors.
 
     The main runs are measured at every step, the others at the kept ones.
     """
     problem = draw_stack(case.law, case.start, generators(STREAM, seeds=case.seeds), case.tests)
     seldom, kept = _steps(case.steps, 8), _steps(case.steps, 24 if case.kind == "main" else 8)
     noted = range(case.steps + 1) if case.kind == "main" else kept
-    standard = _twin(case, problem, seldom) if case.kind == "radius" else None
+    standard = _standard_training(case, problem, seldom) if case.kind == "radius" else None
     run = _train(case, problem, noted, seldom)
     table = run.log.table(case.seeds).drop("loss")
     table = table.with_columns(**_sums(case, run), **_parts(case, run))
@@ -145,13 +145,15 @@ def watch(case: TheoryCase) -> pl.DataFrame:
 
 
 def _steps(last: int, per_decade: int) -> list[int]:
-    """0, the first few, and some of every decade; those of 8 a decade are among those of 24."""
+    """0, the first few, and some of every decade; those of 8 per decade are among those of 24."""
     exponents = np.arange(0, per_decade * math.log10(last) + 1e-9) / per_decade
     spread = np.round(10**exponents).astype(int).tolist()
     return sorted({0, 1, 2, 3, 100, last, *spread} & set(range(last + 1)))
 
 
-def _train(case: TheoryCase, problem: Problem, noted: Iterable[int], seldom: list[int]) -> Fit:
+def _train(
+    case: LemmasCase, problem: MixtureProblem, noted: Iterable[int], seldom: list[int]
+) -> Fit:
     mu = case.law.model_copy(update={"d": problem.train.x.shape[-1]}).mu()
     probes = measures.probes(
         problem.train, mu, ball=case.ball, attack=ATTACK, eta=case.eta, d=case.d,
@@ -187,7 +189,9 @@ def _weight(model: nn.Module) -> Tensor:
     return model.get_parameter("weight")
 
 
-def _twin(case: TheoryCase, problem: Problem, at: list[int]) -> dict[int, Tensor]:
+def _standard_training(
+    case: LemmasCase, problem: MixtureProblem, at: list[int]
+) -> dict[int, Tensor]:
     """The weights of standard training from the same start, at some steps."""
     run = fit(
         copy.deepcopy(problem.model), problem.train.x, problem.train.y, steps=case.steps,
@@ -197,7 +201,7 @@ def _twin(case: TheoryCase, problem: Problem, at: list[int]) -> dict[int, Tensor
 
 
 def _cosines(run: Fit, standard: dict[int, Tensor]) -> np.ndarray:
-    """D21 at the twin's steps."""
+    """The cosine with the weights of standard training, at its steps."""
     net = Networks.of(run.model)
     nowhere = torch.full((len(net.weight),), torch.nan, dtype=net.weight.dtype)
 
@@ -211,8 +215,8 @@ def _cosines(run: Fit, standard: dict[int, Tensor]) -> np.ndarray:
     return torch.stack([cosine(*one) for one in steps]).flatten().numpy()
 
 
-def _sums(case: TheoryCase, run: Fit) -> dict[str, pl.Series]:
-    """D10 and L_rob over the bound of D13, which need every step."""
+def _sums(case: LemmasCase, run: Fit) -> dict[str, pl.Series]:
+    """The growth of Lemma B.12 and L_rob over its averaged bound, which need every step."""
     if case.kind != "main":
         return {}
     G, norms, L = (run.log.probe(name) for name in ("G_rob", "norm", "L_rob"))
@@ -221,7 +225,7 @@ def _sums(case: TheoryCase, run: Fit) -> dict[str, pl.Series]:
     return {name: pl.Series(values.flatten().numpy()) for name, values in found.items()}
 
 
-def _parts(case: TheoryCase, run: Fit) -> dict[str, pl.Series]:
+def _parts(case: LemmasCase, run: Fit) -> dict[str, pl.Series]:
     """The four parts of Lemma B.30 over eta ||mu||^2 G_rob/sqrt(m), numbers of order one."""
     unit = case.eta * case.mu_norm**2 / math.sqrt(case.width)
     parts = run.log.probe("decomposition") / (unit * run.log.probe("G_rob"))[..., None]
@@ -241,13 +245,13 @@ def _rows(table: pl.DataFrame, kept: list[int]) -> pl.DataFrame:
     ).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def _ends(case: TheoryCase, problem: Problem, run: Fit) -> pl.DataFrame:
+def _ends(case: LemmasCase, problem: MixtureProblem, run: Fit) -> pl.DataFrame:
     """Test errors, the certificate of Lemma B.2 and its condition, and q, at the last step."""
     net = Networks.of(run.model)
     found = measures.errors(run.model, problem.test, case.ball, ATTACK)
     margins, norm = measures.class_margins(net, problem.test), measures.spectral_norm(net)
     bound = certificate(margins.numpy(), norm.numpy(), case.alpha, case.beta, lam=case.law.lam)
-    q = averaging_proxy(case.n, case.d, case.mu_norm, case.alpha, case.beta).q
+    q = averaging_accuracy(case.n, case.d, case.mu_norm, case.alpha, case.beta).q
     return pl.DataFrame(
         {
             "step": [case.steps] * case.replicates,

@@ -6,7 +6,7 @@ size is thus chosen for a "signal" that the digits do not have: their vectors ke
 and with alpha in proportion to ||mu|| a larger ||mu|| is the same problem in other units. What
 changes is the training: larger inputs have larger gradients, at the same rate and start.
 
-Training and attack are those of `experiment_runs`. Seeds see the same images in every setting.
+Training and attack are those of `synthetic_runs`. Seeds see the same images in every setting.
 Accuracy under PGD is an upper bound of robust accuracy, and its error a lower bound.
 """
 
@@ -25,7 +25,7 @@ from .....data.directory import Split
 from .....models import Stack, TwoLayer
 from .....report import Verdict
 from . import synthetic_runs
-from .synthetic_runs import RELU, Sample, trained
+from .synthetic_runs import RELU, LabelledStack, trained
 
 NAME = "benign/mnist, more seeds"
 """Not the streams of the trials that chose settings, rules and seeds."""
@@ -46,14 +46,14 @@ class Case(synthetic_runs.Case):
 
 
 def compute(case: Case) -> pl.DataFrame:
-    """One row a measured step and seed: robust training `loss`, errors, and test accuracies."""
+    """One row per measured step and seed: robust training `loss`, errors, and test accuracies."""
     rngs = generators(NAME, "train", seeds=case.seeds)
     drawn = [_vectors(case, "train", case.n, rng) for rng in rngs]
-    train = Sample(
+    train = LabelledStack(
         torch.stack([one.x[0] for one in drawn]), torch.stack([one.y[0] for one in drawn])
     )
     x, y = _vectors(case, "test", case.tested, generator(NAME, "test"))
-    test = Sample(x.expand(case.replicates, -1, -1), y.expand(case.replicates, -1))
+    test = LabelledStack(x.expand(case.replicates, -1, -1), y.expand(case.replicates, -1))
     stack = Stack.draw(
         lambda rng: TwoLayer.draw(case.d, case.width, rng=rng, **RELU),
         generators(NAME, "network", case.d, seeds=case.seeds),
@@ -64,12 +64,12 @@ def compute(case: Case) -> pl.DataFrame:
     )
 
 
-def _vectors(case: Case, split: Split, n: int, rng: torch.Generator) -> Sample:
+def _vectors(case: Case, split: Split, n: int, rng: torch.Generator) -> LabelledStack:
     """n images as one replicate."""
     pixels, digits = zeros_and_ones.draw(case.source, split, n, rng)
     images = mnist.resample(pixels.reshape(-1, 1, 28, 28), case.side)
     x = mnist.rescale(images.flatten(1), case.mu_norm)
-    return Sample(x[None], (2.0 * digits - 1)[None])
+    return LabelledStack(x[None], (2.0 * digits - 1)[None])
 
 
 def recipe(
@@ -83,7 +83,7 @@ def recipe(
     ]
 
 
-def noted(table: pl.DataFrame, found: list[Verdict]) -> list[Verdict]:
+def with_note(table: pl.DataFrame, found: list[Verdict]) -> list[Verdict]:
     """The verdicts with the data that they are about, and what an attack can show."""
     about = f"data: {zeros_and_ones.TITLES[table['source'][0]]}; {BOUND}"
     return [

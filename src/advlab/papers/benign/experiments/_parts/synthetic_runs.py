@@ -1,4 +1,4 @@
-"""One training as the paper's figures do it (section 5): the experiment preset.
+"""One training as the paper's figures do it (Section 5).
 
 A two-layer ReLU network with PyTorch's initialisation, both layers and their biases trained by full
 gradient descent on the logistic loss of PGD-attacked inputs, rate 0.1, divided by 10 every 500
@@ -23,7 +23,7 @@ from .....attacks import PGD
 from .....core.randomness import generators, uniform
 from .....threats import Ball
 from .....training import Constant, Drops, Schedule, fit
-from ...data import Clusters, Mixture
+from ...data import Clusters, NoisyMixture
 from ...reductions import TwoLayerAdversarial, attacked, mixture_law
 
 
@@ -61,7 +61,7 @@ ATTACK = PGD(steps=20, step_size=0.2, random_start=False, jump=False)
 RELU: dict[str, Any] = {"activation": "relu", "init": "torch", "bias": True, "train_top": True}
 
 
-class Sample(NamedTuple):
+class LabelledStack(NamedTuple):
     """Inputs and labels of R replicates."""
 
     x: Float[Tensor, "R n k"]
@@ -74,18 +74,18 @@ def mixture(case: Case, name: str, network: dict[str, Any] = RELU) -> pl.DataFra
     A seed has the same labels and flips in every setting of an experiment: how many are flipped,
     and how unbalanced they are, matters more than what the settings are compared for.
     """
-    data = Mixture(n=case.n, d=case.d, mu_norm=case.mu_norm, beta=case.beta)
+    data = NoisyMixture(n=case.n, d=case.d, mu_norm=case.mu_norm, beta=case.beta)
     start = mixture_law.Start(width=case.width, **network)
     rngs = generators(name, case.d, seeds=case.seeds)
     drawn = mixture_law.draw_stack(data, start, rngs, tested=case.tested)
     coins = generators(name, "labels", seeds=case.seeds)
     train, test = (_labelled(data, part.noise, coins) for part in (drawn.train, drawn.test))
-    samples = Sample(train.x, train.y), Sample(test.x, test.y)
+    samples = LabelledStack(train.x, train.y), LabelledStack(test.x, test.y)
     return trained(case, drawn.model, *samples, train.noisy)
 
 
 def _labelled(
-    data: Mixture, noise: Float[Tensor, "R n k"], rngs: list[torch.Generator]
+    data: NoisyMixture, noise: Float[Tensor, "R n k"], rngs: list[torch.Generator]
 ) -> Clusters:
     """Examples with this noise and labels of their own generators."""
     drawn = [
@@ -95,15 +95,19 @@ def _labelled(
 
 
 def trained(
-    case: Case, stack: nn.Module, train: Sample, test: Sample, flipped: Bool[Tensor, "R n"]
+    case: Case,
+    stack: nn.Module,
+    train: LabelledStack,
+    test: LabelledStack,
+    flipped: Bool[Tensor, "R n"],
 ) -> pl.DataFrame:
-    """One row a measured step and seed: the robust training loss `loss`, and errors.
+    """One row per measured step and seed: the robust training loss `loss`, and errors.
 
     Robust errors of training points (`train_error`), of the flipped among them (`flipped_error`)
     and of test points (`robust_error`), and the clean test error (`clean_error`).
     """
     stack = stack.float()
-    train, test = (Sample(x.float(), y.float()) for x, y in (train, test))
+    train, test = (LabelledStack(x.float(), y.float()) for x, y in (train, test))
 
     def flipped_error(model: nn.Module) -> Tensor:
         found = _fooled(case, model, train) & flipped
@@ -133,7 +137,7 @@ def trained(
     return run.log.table(case.seeds)
 
 
-def _fooled(case: Case, model: nn.Module, data: Sample) -> Bool[Tensor, "R n"]:
+def _fooled(case: Case, model: nn.Module, data: LabelledStack) -> Bool[Tensor, "R n"]:
     """Which points PGD brings to the boundary or across it."""
     rows, labels = data.x.flatten(0, 1), data.y.flatten()
     found = attacked(model, rows, labels, case.ball, ATTACK, "margin")

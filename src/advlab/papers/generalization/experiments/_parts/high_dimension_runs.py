@@ -2,7 +2,8 @@
 
 Adversarial gradient descent follows standard gradient descent to the min-norm interpolator: the
 training loss goes to zero, the test risk to v^2, that of the zero model (Lemma 1, Theorem 5).
-Training never leaves the span of the inputs, so it runs in n + 1 coordinates (`reduce.Subspace`).
+Training never leaves the span of the inputs, so it runs in n + 1 coordinates
+(`reductions.Subspace`).
 """
 
 from functools import partial
@@ -13,9 +14,10 @@ import polars as pl
 import torch
 
 from ..... import lab, linear
-from .....report import Verdict, charts, rules
+from .....report import Claims, Verdict, charts, sample
 from .....threats import Ball
-from ...data import LinearModel, Sparse
+from ... import theory
+from ...data import LinearModel, SparseVector
 from ...reductions import Subspace
 from .linear_runs import Trajectory, draw, gradients, train
 
@@ -32,7 +34,7 @@ class Case(lab.Case):
 
     @property
     def data(self) -> LinearModel:
-        return LinearModel(n=self.n, d=self.d, theta0=Sparse(k=10))
+        return LinearModel(n=self.n, d=self.d, theta0=SparseVector(k=10))
 
     @property
     def cost(self) -> float:
@@ -98,8 +100,8 @@ def _gap(path: Trajectory, xi: float) -> dict[str, torch.Tensor]:
 
 
 def panels(table: pl.DataFrame) -> alt.ConcatChart:
-    """Training loss, test loss with its limits, gradient difference: one line a strength."""
-    data = LinearModel(n=20, d=int(table["d"][0]), theta0=Sparse(k=10))
+    """Training loss, test loss with its limits, gradient difference: one line per strength."""
+    data = LinearModel(n=20, d=int(table["d"][0]), theta0=SparseVector(k=10))
     limit = linear.minnorm_expectations(20, data.theta0_vector(), data.sigma2)
     levels = pl.DataFrame({"eps": EPS, "test": limit.adversarial_risk(np.array(EPS))})
     curve = partial(charts.curves, x="step", color="eps", x_title="iteration")
@@ -115,7 +117,7 @@ def panels(table: pl.DataFrame) -> alt.ConcatChart:
 
 
 def at_the_end(table: pl.DataFrame) -> pl.DataFrame:
-    v2 = LinearModel(n=20, d=1000, theta0=Sparse(k=10)).v2
+    v2 = LinearModel(n=20, d=1000, theta0=SparseVector(k=10)).v2
     last = table.filter(pl.col("step") == pl.col("step").max())
     return last.with_columns(
         train_share=pl.col("train_exact") / v2, test_off=(pl.col("test") / v2 - 1).abs()
@@ -123,8 +125,8 @@ def at_the_end(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def stopping(table: pl.DataFrame) -> pl.DataFrame:
-    """One row a run: T of Theorem 5, whether residuals fell up to it, the largest gap up to it."""
-    level = linear.stopping_level(20)
+    """Per run: T of Theorem 5, whether residuals fell up to it, the largest gap up to it."""
+    level = theory.stopping_level(20)
     run = ["d", "xi", "eps", "seed"]
     stop = (
         table.filter(pl.col("residual") < level)
@@ -144,43 +146,29 @@ def stopping(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def interpolation_verdicts(table: pl.DataFrame, suffix: str) -> list[Verdict]:
-    """Claim 10 for one (d, xi): nothing is left to fit, and nothing was learned."""
+def interpolation_verdicts(claims: Claims, table: pl.DataFrame) -> list[Verdict]:
+    """10a and 10b for one (d, xi): nothing is left to fit, and nothing was learned."""
     last = at_the_end(table)
-    where = f"at d = {table['d'][0]}, xi = {table['xi'][0]}"
+    train, test = (sample(last, value, by="eps") for value in ("train_share", "test_off"))
     return [
-        rules.below(
-            f"generalization/10a{suffix}",
-            f"adversarial training interpolates {where}: its training loss vanishes",
-            rules.sample(last, "train_share", by="eps"),
-            0.01,
-            what="exact adversarial training loss / v^2",
-        ),
-        rules.below(
-            f"generalization/10b{suffix}",
-            f"and the adversarial test risk is that of the zero model {where}",
-            rules.sample(last, "test_off", by="eps"),
-            0.05,
-            what="|adversarial test risk / v^2 - 1|",
-        ),
+        claims.below("10a", train, 0.01, what="exact adversarial training loss / v^2"),
+        claims.below("10b", test, 0.05, what="|adversarial test risk / v^2 - 1|"),
     ]
 
 
-def stopping_verdicts(table: pl.DataFrame, suffix: str) -> list[Verdict]:
-    """Claim 13 (Theorem 5)."""
+def stopping_verdicts(claims: Claims, table: pl.DataFrame) -> list[Verdict]:
+    """13a and 13b (Theorem 5)."""
     runs = stopping(table)
     groups = {f"eps = {eps}": part for (eps,), part in runs.group_by("eps", maintain_order=True)}
     return [
-        rules.every(
-            f"generalization/13a{suffix}",
-            "the stopping time T of Theorem 5 is finite for every seed",
+        claims.every(
+            "13a",
             {name: part["stop"].is_not_null() for name, part in groups.items()},
             what="T within the run",
             at_least=0.95,
         ),
-        rules.every(
-            f"generalization/13b{suffix}",
-            "the residual |X theta - y| falls at every step up to T",
+        claims.every(
+            "13b",
             {name: part["falls"] for name, part in groups.items()},
             what="strictly falling residual up to T",
             at_least=0.95,
@@ -189,19 +177,18 @@ def stopping_verdicts(table: pl.DataFrame, suffix: str) -> list[Verdict]:
 
 
 def smaller_gap(
-    id: str, claim: str, table: pl.DataFrame, column: str, small: float, large: float
+    claims: Claims, label: str, table: pl.DataFrame, column: str, small: float, large: float
 ) -> Verdict:
-    """Claim 12: the gradient gap up to T is smaller at `small` than at `large` of a column."""
+    """That the gradient gap up to T is smaller at `small` than at `large` of a column."""
     runs = stopping(table.filter(pl.col("eps") > 0))
     one, other = (runs.filter(pl.col(column) == value) for value in (small, large))
     keys = [name for name in ("d", "xi", "eps", "seed") if name != column]
     both = one.join(other, on=keys, suffix="_other").with_columns(
         ratio=pl.col("largest_gap") / pl.col("largest_gap_other")
     )
-    return rules.below(
-        id,
-        claim,
-        rules.sample(both, "ratio", by="eps"),
+    return claims.below(
+        label,
+        sample(both, "ratio", by="eps"),
         1.0,
         what=f"relative gradient gap up to T at {column} = {small:g}, over that at {large:g},",
     )

@@ -20,7 +20,7 @@ from .....models import ACTIVATIONS, Stack
 from .....report import charts
 from .....threats import Ball
 from .....training import Fit, Scene, fit
-from ...data import LinearModel, Regression, Sparse
+from ...data import LinearModel, Regression, SparseVector
 from ...measures.lazy_terms import weighted
 from ...models import LazyNet
 from ...reductions import LazyAdversarial, Subspace, single_neuron
@@ -62,7 +62,7 @@ class NetCase(lab.Case):
 
 
 @dataclass(frozen=True)
-class Problem:
+class LazyProblem:
     """R data sets, networks and test sets in the coordinates that training can reach.
 
     Nothing leaves span{x_i, theta_j(0), theta0}, and a fresh x ~ N(0, I) enters a network and its
@@ -141,7 +141,7 @@ class Problem:
         return loss.mean(1) + weight * (loss.new_tensor(exact) - known.mean(1))
 
 
-class HighCase(NetCase):
+class HighDimensionCase(NetCase):
     """Far more dimensions than data (section A.4.2). theta0 has ten equal entries, then zeros."""
 
     n: PositiveInt = 20
@@ -152,7 +152,7 @@ class HighCase(NetCase):
 
     @property
     def law(self) -> LinearModel:
-        theta0 = Sparse(k=10, value=self.entry)
+        theta0 = SparseVector(k=10, value=self.entry)
         return LinearModel(n=self.n, d=self.d, theta0=theta0, sigma2=0.1)
 
     @property
@@ -161,14 +161,14 @@ class HighCase(NetCase):
         return 0.6 * math.log(self.d) / math.log(self.width)
 
 
-def high_recipe(
+def high_dimension_recipe(
     scale: str, seeds: int, *, block: int, tests: int, settings: Sequence[tuple[int, float]]
-) -> list[HighCase]:
+) -> list[HighDimensionCase]:
     """Three networks and radii for each of `settings`, a dimension and an entry of theta0."""
     steps = 10 if scale == "smoke" else 100
     return [
         # The largest eigenvalue of X'X/n grows like d/n, so the step falls like 1/d.
-        HighCase(activation=net, radius=radius, d=d, entry=entry, lr=160 / d, steps=steps,
+        HighDimensionCase(activation=net, radius=radius, d=d, entry=entry, lr=160 / d, steps=steps,
                  tests=tests, **some)
         for d, entry in settings
         for net in NETS
@@ -177,9 +177,9 @@ def high_recipe(
     ]  # fmt: skip
 
 
-def high_compute(case: HighCase) -> pl.DataFrame:
+def high_dimension_compute(case: HighDimensionCase) -> pl.DataFrame:
     """The training loss at every step, and the test risk at some."""
-    problem = Problem.draw("generalization/high decisive", case.law, case, case.delta)
+    problem = LazyProblem.draw("generalization/high decisive", case.law, case, case.delta)
     at = {0, 1, 2, 5, 10, 20, 40, 70} if case.d == DRAWN else set()
     run = problem.fit(case, at, {"risk": case.radius} if case.tests else {})
     losses = run.log.losses()
@@ -196,10 +196,10 @@ def high_compute(case: HighCase) -> pl.DataFrame:
     return table.join(risks, on=["step", "seed"], how="left", maintain_order="left")
 
 
-def high_panels(
+def high_dimension_panels(
     table: pl.DataFrame, value: str, title: str, level: str | None = None, log_x: bool = False
 ):
-    """One panel a network, one row a theta0; v^2 dashed if asked for."""
+    """One panel per network, one row per theta0; v^2 dashed if asked for."""
     rows = table.filter(pl.col("d") == DRAWN, pl.col(value).is_not_null())
     rows = rows.rename({"radius": "eps"}).sort("entry", maintain_order=True)
     parts = rows.partition_by("entry", "activation", as_dict=True, maintain_order=True)

@@ -50,7 +50,7 @@ class Trajectory:
         return (r**2 + 2 * eps * (r**2 * a**2 + smooth**2).sqrt() + (eps * a) ** 2).mean(2)
 
     def table(self, seeds: Sequence[int], **columns: np.ndarray | Tensor) -> pl.DataFrame:
-        """One row a noted step and replicate; columns are arrays (noted steps, replicates)."""
+        """One row per noted step and replicate; columns are arrays (noted steps, replicates)."""
         return pl.DataFrame(
             {
                 "step": np.repeat(self.steps, len(seeds)),

@@ -6,8 +6,8 @@ Z is standard normal and c >= 0 is xi_eff / (||theta|| s). Each is checked again
 import numpy as np
 from scipy.special import erfcx, factorial2, k0e, k1e
 
-from ..core.checks import Array, Numbers
-from .inputs import C0
+from ....core.checks import Array, Numbers
+from ....linear.inputs import C0
 
 _FAR = 50.0
 """Beyond this the closed forms cancel and the series in 1/c^2 is exact to rounding."""

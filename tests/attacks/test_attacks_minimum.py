@@ -184,7 +184,7 @@ def test_what_is_no_classifier_is_refused(attack):
     with pytest.raises(AdvlabError, match="labels must be -1 or"):
         attack(ModelLoss(lambda x: x.sum(1), targets, squared), x, ball, rng=seeded(0))
     scores = ModelLoss(lambda x: x[:, :2], torch.rand(3, 2), lambda z, y: (z - y).sum(1))
-    with pytest.raises(AdvlabError, match="one label a row"):
+    with pytest.raises(AdvlabError, match="one label per row"):
         attack(scores, x, ball, rng=seeded(0))
     with pytest.raises(AdvlabError, match="declared box"):
         attack.minimum(ModelLoss(nn.Linear(4, 2), x[:, 0] > 1, margin), x + 3, "l2", (0, 1), rng=[])

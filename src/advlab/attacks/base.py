@@ -145,7 +145,7 @@ class BestSoFar:
         """The gradient at the clean inputs."""
         return self.gradient(self.x)
 
-    def note(self, point: Tensor, value: Float[Tensor, " batch"]) -> None:
+    def note(self, point: Tensor, value: Tensor) -> None:
         """Remember points of the set whose losses are known already."""
         if value.shape != self.x.shape[:1]:
             self.checked(value)

@@ -6,9 +6,9 @@ from attack_specimens import Recorder, inputs, losses, network, seeded, trained
 from torch import nn
 
 from advlab.attacks import APGD, MIM, PGD, Grid
-from advlab.attacks._engine.step_sizes import Halving, Progress, Sparse, checkpoints
-from advlab.attacks._engine.targets import targets
-from advlab.attacks.base import Scout
+from advlab.attacks._engine.step_sizes import AscentState, HalvingSteps, SparseSteps, checkpoints
+from advlab.attacks._engine.targets import target_classes
+from advlab.attacks.base import BestSoFar
 from advlab.core.errors import AdvlabError
 from advlab.losses import ModelLoss, cross_entropy, dlr, logistic, margin, squared
 from advlab.models import Stack
@@ -25,17 +25,17 @@ def test_checkpoints_are_the_published_ones():
 
 def test_sizes_halve_where_a_climb_is_slow_or_stuck_and_only_there():
     zeros, ball = torch.zeros(3, 2), Ball(norm="linf", radius=0.5)
-    rule = Halving(ball, zeros[:, 0], steps=100)
-    seen = Progress.at(zeros, torch.zeros(3), torch.ones(3, 2))
+    rule = HalvingSteps(ball, zeros[:, 0], steps=100)
+    seen = AscentState.at(zeros, torch.zeros(3), torch.ones(3, 2))
     for step in range(1, 42):
         # Row 0 always rises, row 1 rises in half of the steps, row 2 never moves.
         value = torch.tensor([float(step), float(step % 2), 0.0])
-        seen.arrive(seen.point + 0.1, value, seen.grad)
-        back = rule.look(step, seen)
+        seen.advance(seen.point + 0.1, value, seen.grad)
+        back = rule.update(step, seen)
         if step == 22:
             assert back.tolist() == [False, True, True]
             assert rule.size.tolist() == [1.0, 0.5, 0.5]
-            seen.go_back(back)
+            seen.restart_from_best(back)
             assert seen.value.tolist() == [22.0, 1.0, 0.0]
             torch.testing.assert_close(seen.point[1], torch.full((2,), 0.1))
             assert torch.equal(seen.point[2], zeros[2])
@@ -45,13 +45,13 @@ def test_sizes_halve_where_a_climb_is_slow_or_stuck_and_only_there():
 
 
 def test_a_climb_whose_best_stands_still_halves_though_most_steps_rise():
-    rule = Halving(Ball(norm="l2", radius=1.0), torch.zeros(1), steps=100)
-    seen = Progress.at(torch.zeros(1, 2), torch.zeros(1), torch.ones(1, 2))
+    rule = HalvingSteps(Ball(norm="l2", radius=1.0), torch.zeros(1), steps=100)
+    seen = AscentState.at(torch.zeros(1, 2), torch.zeros(1), torch.ones(1, 2))
     sizes = {}
     for step in range(1, 71):
         value = torch.tensor([float(step)]) if step <= 22 else torch.tensor([-100.0 + step])
-        seen.arrive(seen.point, value, seen.grad)
-        rule.look(step, seen)
+        seen.advance(seen.point, value, seen.grad)
+        rule.update(step, seen)
         sizes[step] = float(rule.size)
     # Not twice in a row: after a halving the climb has one more stretch of steps to prove itself.
     assert [sizes[step] for step in (22, 41, 57, 70)] == [2.0, 1.0, 1.0, 0.5]
@@ -60,7 +60,7 @@ def test_a_climb_whose_best_stands_still_halves_though_most_steps_rise():
 @pytest.mark.parametrize("d", [1, 5, 40])
 def test_sparse_steps_use_the_largest_entries_and_spend_their_size(d):
     center = torch.zeros(4, d, dtype=torch.float64)
-    rule = Sparse(Ball(norm="l1", radius=0.7), center, steps=100)
+    rule = SparseSteps(Ball(norm="l1", radius=0.7), center, steps=100)
     grad = torch.randn(4, d, generator=seeded(0), dtype=torch.float64)
     move = rule.move(grad)
     count = max(1, int(0.2 * d))
@@ -167,14 +167,14 @@ def test_targets_are_who_they_say():
         (1, 0): [[1, 0]],
     }
     for which, expected in named.items():
-        assert targets(which, z, y, 9, seeded(0)).tolist() == expected
-    assert targets("most_likely", z, y, 2, seeded(0)).shape == (2, 2)
+        assert target_classes(which, z, y, 9, seeded(0)).tolist() == expected
+    assert target_classes("most_likely", z, y, 2, seeded(0)).shape == (2, 2)
     many = torch.zeros(1000, 4)
-    drawn = targets("random", many, torch.full((1000,), 3), 1, seeded(0))[0]
+    drawn = target_classes("random", many, torch.full((1000,), 3), 1, seeded(0))[0]
     assert drawn.bincount(minlength=4).tolist()[3] == 0
     assert min(drawn.bincount(minlength=4).tolist()[:3]) > 270
     with pytest.raises(AdvlabError, match="below 4 for each of 2 rows"):
-        targets(4, z, y, 1, seeded(0))
+        target_classes(4, z, y, 1, seeded(0))
     for attack in (PGD, APGD):
         with pytest.raises(AdvlabError, match="a climb that knows classes"):
             attack(target="random")
@@ -188,9 +188,9 @@ def test_a_target_is_reached_where_the_set_is_large(climb):
     for target in (1, 2, 3):
         own = ModelLoss(model, torch.full((6,), target), lambda z, t: -margin(z, t))
         wanted = PGD(steps=40, step_size=0.05)(own, x, ball, rng=seeded(0))
-        scout = Scout(ModelLoss(Recorder(model), y, cross_entropy), x)
-        APGD(steps=40, climb=climb, target=target).search(scout, ball, seeded(0))
-        reached = torch.stack([model(p).argmax(1) == target for p in scout.loss.model.seen]).any(0)
+        best = BestSoFar(ModelLoss(Recorder(model), y, cross_entropy), x)
+        APGD(steps=40, climb=climb, target=target).search(best, ball, seeded(0))
+        reached = torch.stack([model(p).argmax(1) == target for p in best.loss.model.seen]).any(0)
         assert (reached | (wanted.loss < 0)).all()
         assert reached.any()
 
@@ -285,7 +285,7 @@ def test_mim_follows_its_formula(norm):
     torch.testing.assert_close(walk(loss, x, ball, rng=seeded(0)).x, point)
 
 
-def test_the_last_point_is_kept_where_asked_for_and_whole_walks_only():
+def test_the_last_point_is_kept_where_asked_for_and_whole_ascents_only():
     x, ball = torch.zeros(1, 1), Ball(norm="linf", radius=1.0)
     bump = lambda x: -((x[:, 0] - 0.15) ** 2)  # noqa: E731
     settings = {"steps": 3, "random_start": False, "jump": False}
@@ -296,7 +296,7 @@ def test_the_last_point_is_kept_where_asked_for_and_whole_walks_only():
     far = PGD(**{**settings, "step_size": 0.9}, keep="last")(bump, x, ball, rng=seeded(0))
     assert float(far.loss) < float(bump(x))
     for extra in ({"restarts": 2}, {"early_exit": True}, {"jump": True}):
-        with pytest.raises(AdvlabError, match="one whole walk"):
+        with pytest.raises(AdvlabError, match="one whole ascent"):
             PGD(**{**settings, **extra}, keep="last")
 
 

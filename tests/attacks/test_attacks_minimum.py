@@ -8,7 +8,6 @@ from attack_specimens import seeded
 from torch import nn
 
 from advlab.attacks import EAD, FAB, PGD, CarliniWagner, DeepFool
-from advlab.attacks._engine.hyperplane import nearest_plane, onto_plane
 from advlab.core.errors import AdvlabError
 from advlab.losses import ModelLoss, cross_entropy, logistic, margin, squared
 from advlab.models import Stack
@@ -65,7 +64,7 @@ def test_the_move_onto_a_plane_is_the_shortest(norm, box, seed):
     rise = float(rng.choice([0.2, 0.9, 1.5])) * most * rng.choice([1, -1])
     tensors = (torch.tensor(v)[None] for v in (slope, [rise], start))
     slopes, rises, starts = tensors
-    move, reached = onto_plane(norm, slopes, rises[:, 0], starts, box)
+    move, reached = Ball(norm=norm, radius=1.0, box=box).onto_plane(slopes, rises[:, 0], starts)
     expected = solved(slope, rise, start, norm, box)
     assert bool(reached) == np.isfinite(expected)
     if np.isfinite(expected):
@@ -80,7 +79,9 @@ def test_a_plane_out_of_reach_is_approached_as_far_as_the_box_goes():
     slope = torch.tensor([[2.0, -1.0, 0.0]])
     start = torch.tensor([[0.25, 0.5, 0.5]])
     for norm in NORMS:
-        move, reached = onto_plane(norm, slope, torch.tensor([9.0]), start, (0.0, 1.0))
+        move, reached = Ball(norm=norm, radius=1.0, box=(0.0, 1.0)).onto_plane(
+            slope, torch.tensor([9.0]), start
+        )
         assert not reached
         torch.testing.assert_close(start + move, torch.tensor([[1.0, 0.0, 0.5]]))
 
@@ -91,9 +92,10 @@ def test_the_nearest_of_several_planes_is_chosen_with_the_box_in_mind(norm):
     values = torch.tensor([[-1.0, -1.0]])
     slopes = torch.tensor([[[5.0, 0.0], [0.0, 2.0]]])
     start = torch.tensor([[0.95, 0.1]])
-    free, _, _ = nearest_plane(norm, values, slopes, start)
+    free, _, _ = Ball(norm=norm, radius=1.0).nearest_plane(values, slopes, start)
     torch.testing.assert_close(free, torch.tensor([[0.2, 0.0]]))
-    boxed, slope, _ = nearest_plane(norm, values, slopes, start, (0.0, 1.0))
+    inside = Ball(norm=norm, radius=1.0, box=(0.0, 1.0))
+    boxed, slope, _ = inside.nearest_plane(values, slopes, start)
     torch.testing.assert_close(boxed, torch.tensor([[0.0, 0.5]]))
     torch.testing.assert_close(slope, slopes[:, 1])
 
@@ -182,7 +184,7 @@ def test_what_is_no_classifier_is_refused(attack):
     with pytest.raises(AdvlabError, match="labels must be -1 or"):
         attack(ModelLoss(lambda x: x.sum(1), targets, squared), x, ball, rng=seeded(0))
     scores = ModelLoss(lambda x: x[:, :2], torch.rand(3, 2), lambda z, y: (z - y).sum(1))
-    with pytest.raises(AdvlabError, match="one label a row"):
+    with pytest.raises(AdvlabError, match="one label per row"):
         attack(scores, x, ball, rng=seeded(0))
     with pytest.raises(AdvlabError, match="declared box"):
         attack.minimum(ModelLoss(nn.Linear(4, 2), x[:, 0] > 1, margin), x + 3, "l2", (0, 1), rng=[])

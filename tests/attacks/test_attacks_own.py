@@ -279,7 +279,7 @@ def test_bad_input_is_named():
     nan = torch.tensor([[0.0], [float("nan")]])
     with pytest.raises(AdvlabError, match="row 1"):
         FGM()(lambda x: x.sum(1), nan, ball, rng=seeded(0))
-    with pytest.raises(AdvlabError, match="one value an example"):
+    with pytest.raises(AdvlabError, match="one value per example"):
         FGM()(lambda x: x.mean(), torch.zeros(2, 3), ball, rng=seeded(0))
     with pytest.raises(AdvlabError, match="floating point"):
         FGM()(lambda x: x.sum(1), torch.zeros(2, 3, dtype=torch.long), ball, rng=seeded(0))

@@ -7,7 +7,7 @@ from torch import nn
 
 from advlab.attacks import PGD, SPSA, Exact, Random
 from advlab.attacks._engine.queries import Query
-from advlab.attacks.base import Scout
+from advlab.attacks.base import BestSoFar
 from advlab.losses import ModelLoss, logistic, margin, squared
 from advlab.threats import Ball, Cap
 
@@ -18,8 +18,8 @@ NORMS = ["l1", "l2", "linf"]
 def test_the_estimate_turns_to_the_gradient(threat):
     w = torch.randn(10, generator=seeded(1), dtype=torch.float64)
     x = inputs(1, threat, rows=4, d=10)
-    scout = Scout(lambda x: x @ w, x)
-    query = Query(scout, seeded(0), climb_margin=False)
+    best = BestSoFar(lambda x: x @ w, x)
+    query = Query(best, seeded(0), climb_margin=False)
     # The cosine to w of a mean over n draws is about 1 / sqrt(1 + (d - 1) / n).
     for samples, least in ((10, 0.5), (1000, 0.98)):
         estimate = SPSA(samples=samples)._estimate(query, threat, x)

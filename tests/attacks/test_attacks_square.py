@@ -8,7 +8,7 @@ from torch import nn
 from advlab.attacks import PGD, Exact, Grid, Random, Square
 from advlab.attacks._engine.queries import Query
 from advlab.attacks._engine.square_windows import Groups, Squares, windows
-from advlab.attacks.base import Scout
+from advlab.attacks.base import BestSoFar
 from advlab.losses import ModelLoss, cross_entropy, logistic, margin, squared
 from advlab.threats import Ball, Cap
 
@@ -50,8 +50,8 @@ def test_in_two_dimensions_it_finds_the_maximum(threat):
 
 
 def test_windows_are_squares_of_every_channel_inside_the_image():
-    scout = Scout(lambda x: x.sum((1, 2, 3)), torch.zeros(400, 3, 6, 8))
-    query = Query(scout, seeded(0), climb_margin=False)
+    best = BestSoFar(lambda x: x.sum((1, 2, 3)), torch.zeros(400, 3, 6, 8))
+    query = Query(best, seeded(0), climb_margin=False)
     where = windows((3, 6, 8), squares=True)
     assert isinstance(where, Squares)
     index, sign = where.draw(query, 3)
@@ -68,8 +68,8 @@ def test_windows_are_squares_of_every_channel_inside_the_image():
 
 
 def test_groups_hold_different_coordinates_and_reach_them_all():
-    scout = Scout(lambda x: x.sum(1), torch.zeros(60, 10))
-    query = Query(scout, seeded(0), climb_margin=False)
+    best = BestSoFar(lambda x: x.sum(1), torch.zeros(60, 10))
+    query = Query(best, seeded(0), climb_margin=False)
     where = windows((10,), squares=True)
     assert isinstance(where, Groups)
     for size in (1, 4, 10):

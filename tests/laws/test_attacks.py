@@ -231,8 +231,8 @@ def test_real_targets_are_climbed_or_refused(attack):
 
 def test_an_attack_that_leaves_its_set_is_caught_and_named():
     class Escape(Attack):
-        def search(self, scout, threat, rng):
-            scout.value(scout.x + 2 * threat.radius * threat.steepest(scout.clean_gradient))
+        def search(self, best, threat, rng):
+            best.value(best.x + 2 * threat.radius * threat.steepest(best.clean_gradient))
 
     for threat in (Ball(norm="linf", radius=0.1), Cap(radius=0.1)):
         x = inputs(0, threat)

@@ -123,9 +123,9 @@ def test_attacked_inputs_are_found_once(objective):
     calls = []
 
     class Counting(FGM):
-        def search(self, scout, threat, rng):
+        def search(self, best, threat, rng):
             calls.append(1)
-            super().search(scout, threat, rng)
+            super().search(best, threat, rng)
 
     model, (x, y) = network(3, 3), batch(3, 3)
     one = scene(model, x, y, Counting())

@@ -1,79 +1,87 @@
 """Auto-PGD: projected gradient ascent that sets its own steps."""
 
 from pydantic import PositiveInt, model_validator
-from torch import Tensor
 
 from ..core.randomness import Rng
 from ..threats import Threat
-from ._engine.gradient_ascent import Fence
-from ._engine.objective import Climb, Hill, may_leave
-from ._engine.step_sizes import Progress, step_rule
-from ._engine.targets import Targets, aims, check_climb
-from .base import Attack, Scout
+from ._engine.objective import Objective, starts
+from ._engine.step_sizes import AscentState, step_rule
+from ._engine.targets import Targets, check_target, choose_targets
+from .base import Attack, BestSoFar
 
 
 class APGD(Attack):
-    """Steps with momentum whose sizes halve, row by row, where the climb stalls; each halving goes
-    on from the best point so far (Croce & Hein 2020). l1 has steps of its own: see `Sparse`.
+    """Ascent with momentum whose steps halve, row by row, where it stalls (Croce & Hein 2020).
 
-    At the end it jumps, as PGD does, to where the linearisation at the best point is largest. Best
-    is meant by the loss that is climbed; what is returned is the worst by the loss given.
+    A row whose step is halved goes on from its best point so far. In l1 steps follow the largest
+    entries of the gradient (Croce & Hein 2021; `SparseSteps`). At the end it jumps, as PGD does, to
+    where the linearisation at the best point is largest. Best is meant by the loss that is climbed;
+    what is returned is the worst by the loss given.
+
+    Args:
+        steps: How many gradients per start.
+        restarts: How many starts; those after the first are always random.
+        random_start: Start from a uniform draw of the set, or from the clean input.
+        climb: The loss to climb: "given", or "cross_entropy", "dlr" or "margin" of the outputs.
+        target: The classes to move to, one ascent each; see `PGD`.
+        classes: How many targets, at most all other classes.
+        draws: Gradients to average at each point, for models that are random.
+        early_exit: Rows leave the batch once they are broken.
+
+    Example:
+        >>> attack = APGD(climb="dlr", target="most_likely", early_exit=True)
+        >>> found = attack(ModelLoss(model, y, margin), x, ball, rng=generator("mine"))
+        >>> broken = found.loss > 0
     """
 
     steps: PositiveInt = 100
     restarts: PositiveInt = 1
     random_start: bool = True
-    climb: Climb = "given"
+    climb: Objective = "given"
     target: Targets | None = None
-    """The classes to climb to, each with walks of its own: away from the label by default."""
     classes: PositiveInt = 9
-    """How many targets, at most all other classes."""
     draws: PositiveInt = 1
-    """Gradients to average at each point, for models that are random."""
     early_exit: bool = False
-    """Rows leave the batch once they are broken, as in PGD."""
 
     @model_validator(mode="after")
-    def _has_a_slope(self) -> "APGD":
-        check_climb(self.climb, self.target)
+    def _consistent(self) -> "APGD":
+        check_target(self.climb, self.target)
         return self
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        targets = aims(self.target, scout, self.classes, rng)
-        leave = self.early_exit and may_leave(scout.loss, rng)
-        hill = Hill(scout, self.climb, leave=leave, draws=self.draws)
-        for restart in range(self.restarts):
-            for target in targets:
-                if len(hill.index) == 0:
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
+        for objective, point in starts(
+            best,
+            threat,
+            rng,
+            objective=self.climb,
+            targets=choose_targets(self.target, best, self.classes, rng),
+            restarts=self.restarts,
+            random_start=self.random_start,
+            early_exit=self.early_exit,
+            draws=self.draws,
+        ):
+            project = threat.projector(objective.x)
+            rule = step_rule(threat, objective.x, self.steps)
+            state = AscentState.at(point, *objective.value_and_gradient(point))
+            for step in range(1, self.steps + 1):
+                if self.early_exit and (kept := objective.drop_broken()) is not None:
+                    rule.keep_rows(kept)
+                    state.keep_rows(kept)
+                    project = threat.projector(objective.x)
+                if len(objective.x) == 0:
                     break
-                hill.aim(target)
-                anywhere = self.random_start or restart > 0
-                start = threat.sample(hill.center, rng=rng) if anywhere else hill.center
-                self._climb(hill, threat, start)
-        hill.come_home()
-        scout.start()
-
-    def _climb(self, hill: Hill, threat: Threat, start: Tensor) -> None:
-        fence = Fence(threat, hill.center)
-        rule = step_rule(threat, hill.center, self.steps)
-        seen = Progress.at(start, *hill.value_and_gradient(start))
-        for step in range(1, self.steps + 1):
-            if (places := hill.stay()) is not None:
-                for part in (fence, rule, seen):
-                    part.keep(places)
-            if len(hill.index) == 0:
-                return
-            point = fence.project(seen.point + rule.move(seen.grad))
-            if step > 1 and rule.momentum < 1:
-                along = rule.momentum * (point - seen.point)
-                along += (1 - rule.momentum) * (seen.point - seen.previous)
-                point = fence.project(seen.point + along)
-            if step == self.steps:
-                hill.value(point)
-                hill.value(threat.maximiser(seen.best_grad, hill.center))
-                break
-            seen.arrive(point, *hill.value_and_gradient(point))
-            back = rule.look(step, seen)
-            if back is not None and bool(back.any()):
-                seen.go_back(back)
-        hill.stay()
+                point = project(state.point + rule.move(state.grad))
+                if step > 1 and rule.momentum < 1:
+                    along = rule.momentum * (point - state.point)
+                    along += (1 - rule.momentum) * (state.point - state.previous)
+                    point = project(state.point + along)
+                if step == self.steps:
+                    objective.value(point)
+                    objective.value(threat.maximiser(state.best_grad, objective.x))
+                    break
+                state.advance(point, *objective.value_and_gradient(point))
+                stalled = rule.update(step, state)
+                if stalled is not None and bool(stalled.any()):
+                    state.restart_from_best(stalled)
+            objective.drop_broken()
+        best.note_clean()

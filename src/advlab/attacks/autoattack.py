@@ -13,10 +13,10 @@ from ..core.randomness import Rng
 from ..losses import ModelLoss, margin
 from ..threats import Threat
 from ._engine.channels_last import relaid
-from ._engine.margins import classifies
-from ._engine.objective import Climb, Hill, may_leave
+from ._engine.margins import classifies, rows_may_leave
+from ._engine.objective import AttackObjective, Objective
 from .apgd import APGD
-from .base import Attack, Attacked, Loss, Scout
+from .base import Attack, Attacked, BestSoFar, Loss
 from .fab import FAB
 from .square import Square
 
@@ -64,18 +64,18 @@ class AutoAttack(Attack):
     def run(self, loss: Loss, x: Tensor, ball: Threat, *, rng: Rng) -> tuple[Attacked, list[Stage]]:
         """What a call returns, and the account of its members, the clean inputs first."""
         ball.check_center(x)
-        scout = Scout(loss, x.detach())
-        stages = self._ensemble(scout, ball, rng) if ball.radius > 0 else []
-        self._check_inside(scout.worst.x, scout.x, ball)
-        return scout.worst, stages
+        best = BestSoFar(loss, x.detach())
+        stages = self._ensemble(best, ball, rng) if ball.radius > 0 else []
+        self._check_inside(best.worst.x, best.x, ball)
+        return best.worst, stages
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        self._ensemble(scout, threat, rng)
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
+        self._ensemble(best, threat, rng)
 
     def members(self) -> dict[str, Attack]:
         """The attacks of this version, in their order."""
 
-        def apgd(climb: Climb, **more: Any) -> APGD:
+        def apgd(climb: Objective, **more: Any) -> APGD:
             return APGD(steps=self.steps, climb=climb, early_exit=True, **more)
 
         targeted = apgd("dlr", target="most_likely", classes=TARGETS)
@@ -102,63 +102,65 @@ class AutoAttack(Attack):
             "FAB targeted": fab,
         }
 
-    def _ensemble(self, scout: Scout, threat: Threat, rng: Rng) -> list[Stage]:
+    def _ensemble(self, best: BestSoFar, threat: Threat, rng: Rng) -> list[Stage]:
         begun, draws = time.perf_counter(), DRAWS if self.version == "rand" else 1
-        judge = _judge(scout)
+        judge = _judge(best)
         if judge is None:
             members = {"APGD": APGD(steps=self.steps), "Square": Square(queries=self.queries)}
-            return [_stage(*one, scout, threat, rng) for one in members.items()]
-        Hill(judge, draws=draws)  # looks at the clean inputs
+            return [_stage(*one, best, threat, rng) for one in members.items()]
+        AttackObjective(judge, draws=draws).merge()  # evaluates the clean inputs
         wrong = int((judge.worst.loss > 0).sum())
-        clean = Stage("clean", len(scout.x), wrong, _since(begun), judge.forwards, 0)
+        clean = Stage("clean", len(best.x), wrong, _since(begun), judge.forwards, 0)
         stages = [_stage(*one, judge, threat, rng) for one in self.members().items()]
-        if judge is not scout:
-            Hill(scout, draws=draws).value(judge.worst.x)
-            scout.start()
-            scout.forwards += judge.forwards
-            scout.backwards += judge.backwards
+        if judge is not best:
+            objective = AttackObjective(best, draws=draws)
+            objective.value(judge.worst.x)
+            objective.merge()
+            best.note_clean()
+            best.forwards += judge.forwards
+            best.backwards += judge.backwards
         return [clean, *stages]
 
 
-def _judge(scout: Scout) -> Scout | None:
-    """A scout by margin for the same rows; None where there are no classes."""
-    if not isinstance(scout.loss, ModelLoss):
+def _judge(best: BestSoFar) -> BestSoFar | None:
+    """A best-so-far by margin for the same rows; None where there are no classes."""
+    if not isinstance(best.loss, ModelLoss):
         return None
     with torch.no_grad():
-        outputs = scout.loss.outputs(scout.x)
-    scout.forwards += len(scout.x)
-    if not classifies(scout.loss, outputs):
+        outputs = best.loss.outputs(best.x)
+    best.forwards += len(best.x)
+    if not classifies(best.loss, outputs):
         return None
-    judged = scout.loss if scout.loss.loss is margin else scout.loss.climbing(margin)
-    loss = relaid(judged, scout.x)
-    return scout if loss is scout.loss else Scout(loss, scout.x)
+    judged = best.loss if best.loss.loss is margin else best.loss.climbing(margin)
+    loss = relaid(judged, best.x)
+    return best if loss is best.loss else BestSoFar(loss, best.x)
 
 
-def _stage(name: str, attack: Attack, scout: Scout, threat: Threat, rng: Rng) -> Stage:
+def _stage(name: str, attack: Attack, best: BestSoFar, threat: Threat, rng: Rng) -> Stage:
     """Send an attack to the rows that are not broken yet, and book what it did."""
-    begun, forwards, backwards = time.perf_counter(), scout.forwards, scout.backwards
-    before = _broken(scout)
-    stay = before & may_leave(scout.loss, rng)
+    begun, forwards, backwards = time.perf_counter(), best.forwards, best.backwards
+    before = _broken(best)
+    stay = before & rows_may_leave(best.loss, rng, one_generator=True)
     index = (~stay).nonzero()[:, 0]
     if not bool(stay.any()):
-        attack.search(scout, threat, rng)
+        attack.search(best, threat, rng)
     elif len(index):
-        part = scout.part(index)
+        part = best.part(index)
         attack.search(part, threat, rng)
-        scout.join(index, part)
+        best.join(index, part)
     return Stage(
         name,
         len(index),
-        int((_broken(scout) & ~before).sum()),
+        int((_broken(best) & ~before).sum()),
         _since(begun),
-        scout.forwards - forwards,
-        scout.backwards - backwards,
+        best.forwards - forwards,
+        best.backwards - backwards,
     )
 
 
-def _broken(scout: Scout) -> Bool[Tensor, " batch"]:
-    judged = isinstance(scout.loss, ModelLoss) and scout.loss.loss is margin
-    return (scout.worst.loss > 0) & judged
+def _broken(best: BestSoFar) -> Bool[Tensor, " batch"]:
+    judged = isinstance(best.loss, ModelLoss) and best.loss.loss is margin
+    return (best.worst.loss > 0) & judged
 
 
 def _since(begun: float) -> float:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float, Int
@@ -17,26 +17,30 @@ from ..threats import Threat
 from ..threats.base import per_example
 
 Loss = Callable[[Tensor], Tensor]
-"""Inputs of shape (batch, ...) to one loss an example, shape (batch,)."""
+"""Inputs of shape (batch, ...) to one loss per example, shape (batch,).
 
-
-@runtime_checkable
-class Differentiated(Protocol):
-    """A loss that knows its own gradient; all others are left to autograd."""
-
-    def value_and_gradient(self, x: Tensor) -> tuple[Tensor, Tensor]: ...
+A loss may bring a method `value_and_gradient(x)`; all others are left to autograd."""
 
 
 @dataclass(frozen=True)
 class Attacked:
-    """The worst inputs an attack found, and what they cost."""
+    """The worst inputs that an attack found, and their losses, one row per example."""
 
     x: Float[Tensor, "batch *shape"]
     loss: Float[Tensor, " batch"]
 
 
 class Attack(Config):
-    """A way to search a threat set for inputs of high loss. A new attack writes `search` only."""
+    """A way to search a threat set for inputs of high loss. A new attack writes `search` only.
+
+    Example:
+        >>> class RandomSearch(Attack):
+        ...     tries: int = 100
+        ...
+        ...     def search(self, best, threat, rng):
+        ...         for _ in range(self.tries):
+        ...             best.value(threat.sample(best.x, rng=rng))
+    """
 
     ascends: ClassVar[bool] = True
     """Whether it looks for high loss. If not it is only a map into the set, which is all that the
@@ -45,14 +49,21 @@ class Attack(Config):
     def __call__(self, loss: Loss, x: Tensor, ball: Threat, *, rng: Rng) -> Attacked:
         """The worst point seen around each row of x, never below the clean loss.
 
-        `rng` is one generator, or one a replicate when the rows are a stack of replicates.
+        Args:
+            loss: Maps inputs to one value per example, such as `ModelLoss(model, y, margin)`.
+            x: The clean inputs, one row per example, of any shape.
+            ball: The threat set around each input.
+            rng: One generator, or one per replicate when the rows are a stack of replicates.
+
+        Returns:
+            The inputs found, all in the threat set, and their losses.
         """
         ball.check_center(x)
-        scout = Scout(loss, x.detach())
+        best = BestSoFar(loss, x.detach())
         if ball.radius > 0:
-            self.search(scout, ball, rng)
-        self._check_inside(scout.worst.x, scout.x, ball)
-        return scout.worst
+            self.search(best, ball, rng)
+        self._check_inside(best.worst.x, best.x, ball)
+        return best.worst
 
     def _check_inside(self, found: Tensor, x: Tensor, ball: Threat) -> None:
         outside = ~ball.contains(found, x)
@@ -61,91 +72,83 @@ class Attack(Config):
                 f"{type(self).__name__} must return points of its threat set, {ball!r}",
                 f"{int(outside.sum())} of {len(x)} rows outside, the first is row "
                 f"{int(outside.nonzero()[0])}",
-                "bring points back with threat.project(point, scout.x)",
+                "bring points back with threat.project(point, best.x)",
             )
 
     @abstractmethod
-    def search(self, scout: "Scout", threat: Threat, rng: Rng) -> None:
-        """Look around `scout.x` with `scout.value` and `scout.gradient`; the scout remembers."""
+    def search(self, best: "BestSoFar", threat: Threat, rng: Rng) -> None:
+        """Evaluate points of the threat set with `best.value` and `best.gradient`.
+
+        Args:
+            best: Knows the clean inputs `best.x` and remembers the worst point of each row among
+                all that are evaluated: nothing is returned.
+            threat: The set around each input; it owns all geometry.
+            rng: One generator, or one per replicate.
+        """
 
 
-class Scout:
-    """Evaluates points for an attack, remembers the worst of each row, and counts rows it saw."""
+class BestSoFar:
+    """Evaluates points for an attack and remembers the worst of each row.
+
+    Args:
+        loss: Maps inputs to one value per example.
+        x: The clean inputs.
+
+    `forwards` and `backwards` count the rows that went through the loss, and back.
+    """
 
     def __init__(self, loss: Loss, x: Tensor):
         self.loss, self.x = loss, x
         self.forwards = self.backwards = 0
-        self._clean_gradient: Tensor | None = None
+        self._clean: tuple[Tensor, Tensor] | None = None
         self._worst: Attacked | None = None
         self._clean_noted = False
 
     @property
     def worst(self) -> Attacked:
-        self.start()
+        """The worst point of each row, the clean inputs included."""
+        self.note_clean()
         return self._worst  # type: ignore[return-value]
 
-    def value(self, point: Tensor) -> Tensor:
-        """The loss at a point of the threat set, noted."""
+    def value(self, point: Tensor) -> Float[Tensor, " batch"]:
+        """The loss of each row at a point of the threat set, remembered."""
         with torch.no_grad():
-            value = self.checked(self.loss(point))
+            value = self.loss(point)
         self.forwards += len(point)
         self.note(point, value)
         return value
 
-    def gradient(self, point: Tensor) -> Tensor:
-        """The gradient of each row's loss in its input; the point itself is noted on the way."""
-        value, grad = value_and_gradient(self.loss, point.detach())
-        self.forwards, self.backwards = self.forwards + len(point), self.backwards + len(point)
-        self.note(point, self.checked(value))
-        return grad
+    def value_and_gradient(
+        self, point: Tensor
+    ) -> tuple[Float[Tensor, " batch"], Float[Tensor, "batch *shape"]]:
+        """The loss of each row and its gradient in that row's input; the point is remembered.
 
-    def settle(self, point: Tensor) -> None:
-        """Answer with this point of the set whatever it costs: for maps that do not ascend."""
-        self._worst = None
-        self.value(point)
-        self._clean_noted = True  # and is not asked for
+        At the clean inputs both are computed once, whoever asks.
+        """
+        clean = point is self.x
+        if clean and self._clean is not None:
+            return self._clean
+        value, grad = value_and_gradient(self.loss, point)
+        self.forwards += len(point)
+        self.backwards += len(point)
+        self.note(point, value)
+        if clean:
+            self._clean = value, grad
+        return value, grad
 
-    def start(self) -> None:
-        """Note the clean inputs, unless they are known already: no attack ends below them."""
-        if not self._clean_noted:
-            self.value(self.x)
+    def gradient(self, point: Tensor) -> Float[Tensor, "batch *shape"]:
+        """The gradient of each row's loss in its input; the point itself is remembered."""
+        return self.value_and_gradient(point)[1]
 
     @property
-    def clean_gradient(self) -> Tensor:
-        """The gradient at the clean inputs, computed once whoever asks."""
-        if self._clean_gradient is None:
-            self._clean_gradient = self.gradient(self.x)
-        return self._clean_gradient
-
-    def nested(self) -> "Scout":
-        """A scout for an attack inside an attack: it shares what is known of the clean inputs."""
-        inner = Scout(self.loss, self.x)
-        inner._clean_gradient, inner._worst = self._clean_gradient, self._worst
-        inner._clean_noted = self._clean_noted
-        return inner
-
-    def part(self, index: Int[Tensor, " rows"]) -> "Scout":
-        """A scout for some of the rows of a ModelLoss, who knows what is known of them."""
-        if not isinstance(self.loss, ModelLoss):
-            raise AdvlabError("a ModelLoss, of which rows can be taken", type(self.loss).__name__)
-        some = Scout(self.loss.rows(index), self.x[index])
-        some._clean_noted = self._clean_noted
-        if self._worst is not None:
-            some._worst = Attacked(self._worst.x[index], self._worst.loss[index])
-        return some
-
-    def join(self, index: Int[Tensor, " rows"], part: "Scout") -> None:
-        """Take over what a scout of some of the rows has found, and its work."""
-        self.start()
-        worst, found = self.worst, part.worst
-        x, loss = worst.x.clone(), worst.loss.clone()
-        x[index], loss[index] = found.x, found.loss
-        self._worst = Attacked(x, loss)
-        self.forwards += part.forwards
-        self.backwards += part.backwards
+    def clean_gradient(self) -> Float[Tensor, "batch *shape"]:
+        """The gradient at the clean inputs."""
+        return self.gradient(self.x)
 
     def note(self, point: Tensor, value: Tensor) -> None:
         """Remember points of the set whose losses are known already."""
+        if value.shape != self.x.shape[:1]:
+            self.checked(value)
         self._clean_noted = self._clean_noted or point is self.x
         point = point.detach()
         if self._worst is None:
@@ -154,16 +157,61 @@ class Scout:
         worse = value > self._worst.loss
         if not bool(worse.any()):
             return
+        rows = worse.reshape(-1, *[1] * (point.ndim - 1))
         self._worst = Attacked(
-            torch.where(per_example(worse, point), point, self._worst.x),
-            torch.where(worse, value, self._worst.loss),
+            torch.where(rows, point, self._worst.x), torch.where(worse, value, self._worst.loss)
         )
 
+    def note_clean(self) -> None:
+        """Evaluate the clean inputs, unless they are known already: no attack ends below them."""
+        if not self._clean_noted:
+            self.value(self.x)
+
+    def settle(self, point: Tensor) -> None:
+        """Answer with this point of the set whatever its loss: for maps that do not ascend."""
+        self._worst = None
+        self.value(point)
+        self._clean_noted = True  # and is not asked for
+
+    def drop_broken(self) -> Int[Tensor, " kept"] | None:
+        """Which rows are left after the broken ones were dropped; None where all stay, as here."""
+        return None
+
+    def nested(self) -> "BestSoFar":
+        """For an attack inside an attack: it shares what is known of the clean inputs."""
+        inner = BestSoFar(self.loss, self.x)
+        inner._clean, inner._worst = self._clean, self._worst
+        inner._clean_noted = self._clean_noted
+        return inner
+
+    def part(self, rows: Int[Tensor, " rows"]) -> "BestSoFar":
+        """For some of the rows of a ModelLoss, with what is known of them."""
+        some = BestSoFar(self._loss_of(rows), self.x[rows])
+        some._clean_noted = self._clean_noted
+        if self._worst is not None:
+            some._worst = Attacked(self._worst.x[rows], self._worst.loss[rows])
+        return some
+
+    def join(self, rows: Int[Tensor, " rows"], part: "BestSoFar") -> None:
+        """Take over what was found for these rows by a `part`, and its work."""
+        self.note_clean()
+        worst, found = self.worst, part.worst
+        x, loss = worst.x.clone(), worst.loss.clone()
+        x[rows], loss[rows] = found.x, found.loss
+        self._worst = Attacked(x, loss)
+        self.forwards += part.forwards
+        self.backwards += part.backwards
+
+    def _loss_of(self, rows: Int[Tensor, " rows"]) -> ModelLoss:
+        if not isinstance(self.loss, ModelLoss):
+            raise AdvlabError("a ModelLoss, of which rows can be taken", type(self.loss).__name__)
+        return self.loss.rows(rows)
+
     def checked(self, value: Tensor) -> Tensor:
-        """The values, if there is one an example."""
+        """The values, if there is one per example."""
         if value.shape != self.x.shape[:1]:
             raise AdvlabError(
-                f"the loss must give one value an example, shape {tuple(self.x.shape[:1])}",
+                f"the loss must give one value per example, shape {tuple(self.x.shape[:1])}",
                 f"shape {tuple(value.shape)}",
                 "do not average over the batch",
             )
@@ -171,18 +219,27 @@ class Scout:
 
 
 def value_and_gradient(loss: Loss, point: Tensor) -> tuple[Tensor, Tensor]:
-    """Each row's loss and its gradient in that row's input, by the loss itself or by autograd."""
-    if isinstance(loss, Differentiated):
-        return loss.value_and_gradient(point)
+    """Each row's loss and its gradient in that row's input, by the loss itself or by autograd.
+
+    Args:
+        loss: Maps inputs to one value per example. Its own `value_and_gradient` is asked if it has
+            one.
+        point: Where: one row per example.
+    """
+    own = getattr(loss, "value_and_gradient", None)
+    if own is not None:
+        return own(point.detach())
     with torch.enable_grad():
         leaf = point.detach().requires_grad_()
         value = loss(leaf)
-        grad = input_gradient(value, leaf)
+        if not value.requires_grad:
+            return value, torch.zeros_like(leaf)
+        (grad,) = torch.autograd.grad(value.sum(), leaf, materialize_grads=True)
     return value.detach(), grad
 
 
 def input_gradient(value: Tensor, leaf: Tensor, retain: bool = False) -> Tensor:
-    """The gradient of sum(value), zero where the model lets none through."""
+    """The gradient of sum(value) in the leaf, zero where the model lets none through."""
     if not value.requires_grad:
         return torch.zeros_like(leaf)
     return torch.autograd.grad(value.sum(), leaf, retain_graph=retain, materialize_grads=True)[0]
@@ -190,7 +247,7 @@ def input_gradient(value: Tensor, leaf: Tensor, retain: bool = False) -> Tensor:
 
 @dataclass(frozen=True)
 class Signed:
-    """A loss times +-1 for each row: an attack on it climbs or descends the loss row by row."""
+    """A loss times +-1 per row: an attack on it climbs or descends the loss row by row."""
 
     loss: Loss
     sign: Float[Tensor, " batch"]

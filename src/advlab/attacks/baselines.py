@@ -1,25 +1,36 @@
-"""The two attacks that look at no gradient: stay, or guess."""
+"""Two baselines without gradients: the clean inputs, and random draws."""
 
 from pydantic import PositiveInt
 
 from ..core.randomness import Rng
 from ..threats import Threat
-from .base import Attack, Scout
+from .base import Attack, BestSoFar
 
 
 class Identity(Attack):
-    """No attack: the clean inputs and their loss."""
+    """No attack: the clean inputs and their loss.
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        """Nothing to look for: the scout falls back on the clean inputs."""
+    Example:
+        >>> clean = Identity()(ModelLoss(model, y, cross_entropy), x, ball, rng=rng).loss
+    """
+
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
+        """Nothing: the clean inputs are evaluated in any case."""
 
 
 class Random(Attack):
-    """The worst of some uniform draws from the threat set: the baseline any attack must beat."""
+    """The worst of some uniform draws from the threat set: the baseline any attack must beat.
+
+    Args:
+        samples: How many draws per example.
+
+    Example:
+        >>> found = Random(samples=100)(ModelLoss(model, y, cross_entropy), x, ball, rng=rng)
+    """
 
     samples: PositiveInt = 10
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        scout.start()
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
+        best.note_clean()
         for _ in range(self.samples):
-            scout.value(threat.sample(scout.x, rng=rng))
+            best.value(threat.sample(best.x, rng=rng))

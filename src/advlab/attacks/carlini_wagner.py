@@ -8,7 +8,7 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from ..threats.base import per_example
-from ._engine.minimum_norm import Chase
+from ._engine.minimum_norm import NearestSoFar
 from ._engine.penalised import Penalised
 
 EDGE = 1 - 1e-4
@@ -16,38 +16,49 @@ EDGE = 1 - 1e-4
 
 
 class CarliniWagner(Penalised):
-    """Carlini and Wagner 2017: min ||move||^2 + c max(0, -margin), by Adam.
+    """min ||move||^2 + c max(0, confidence - margin), by Adam (Carlini & Wagner 2017).
 
     Inside a box the variable is w with x + move = middle + half sin(w), so that every w is legal;
     without a box it is the point itself. (The paper has tanh for sin. It is so flat at the edges,
     where most numbers of an image lie, that it needs several times as many steps.) The size is in
     l2 whatever the norm in which the nearest point is remembered.
+
+    Args:
+        rounds: Values of c that are tried: ten times larger while nothing is found, then halfway.
+        steps: Steps of Adam per value of c.
+        step_size: Its rate, in units of the distance to the linearised boundary.
+        confidence: The margin asked for, in units of the clean one.
+        first_weight: The first c.
+        refinements: Steps of a last search between the nearest point and the clean input.
+
+    Example:
+        >>> found = CarliniWagner().minimum(ModelLoss(model, y, margin), x, "l2", (0, 1), rng=rng)
     """
 
     step_size: PositiveFloat = 0.3
 
     def descend(
-        self, chase: Chase, rows: Tensor, weight: Float[Tensor, " rows"]
+        self, nearest: NearestSoFar, rows: Tensor, weight: Float[Tensor, " rows"]
     ) -> Bool[Tensor, " rows"]:
-        x, unit = chase.x[rows], self.unit(chase, rows, 2.0)
-        chart = _Chart(x, chase.box)
-        w = chart.start
+        x, unit = nearest.x[rows], self.boundary_distance(nearest, rows, 2.0)
+        variables = _ChangeOfVariables(x, nearest.threat.limits)
+        w = variables.start
         rate = self.step_size * unit / math.sqrt(x[0].numel())
         first, second = torch.zeros_like(w), torch.zeros_like(w)
         won = torch.zeros_like(rows, dtype=torch.bool)
         for step in range(1, self.steps + 1):
-            point, pull = chart.point(w)
-            _, slope, sure = self.hinge(chase, rows, point)
+            point, pull = variables.point(w)
+            _, slope, sure = self.hinge(nearest, rows, point)
             won = won | sure
             grad = 2 * (point - x) / per_example(unit**2, x) + per_example(weight, x) * slope
             first, second, move = adam(first, second, pull * grad, step)
             decay = (1 + math.cos(math.pi * step / self.steps)) / 2
-            w = w - per_example(decay * rate, w) / chart.scale * move
+            w = w - per_example(decay * rate, w) / variables.scale * move
         return won
 
 
-class _Chart:
-    """The change of variables: all of R^d onto the box, or the identity where there is none."""
+class _ChangeOfVariables:
+    """All of R^d onto the box, or the identity where there is none."""
 
     def __init__(self, x: Tensor, box: tuple[float, float] | None):
         self.box, self.scale, self.start, self._middle = box, 1.0, x, 0.0

@@ -4,41 +4,51 @@ import torch
 from pydantic import NonNegativeFloat, PositiveInt
 
 from ..core.randomness import Rng
-from ._engine.hyperplane import nearest_plane
-from ._engine.minimum_norm import Chase, MinimumNorm
+from ._engine.minimum_norm import MinimumNorm, NearestSoFar
 
 
 class DeepFool(MinimumNorm):
-    """Moosavi-Dezfooli et al. 2016, for every norm: the first point found is the answer.
+    """Steps onto linearised boundaries (Moosavi-Dezfooli et al. 2016), for every norm.
 
-    Each step goes to the nearest of the hyperplanes on which some rival would draw level with the
-    label if the scores were linear; the sum of the steps is stretched by the overshoot.
+    Each step goes to the nearest of the hyperplanes on which some rival class would draw level with
+    the label if the scores were linear; the sum of the steps is stretched by the overshoot. The
+    first adversarial point of a row is its answer.
+
+    Args:
+        steps: How many steps at most.
+        overshoot: How much longer the whole move is made, to cross the boundary.
+        candidates: Rivals considered: those with the highest scores at the clean input.
+        refinements: Steps of a last search between the point found and the clean input.
+
+    Example:
+        >>> loss = ModelLoss(model, y, margin)
+        >>> found = DeepFool().minimum(loss, x, "l2", box=(0, 1), rng=rng)
+        >>> found.x, found.distance
     """
 
     steps: PositiveInt = 50
     overshoot: NonNegativeFloat = 0.02
     candidates: PositiveInt = 10
-    """Rivals considered: those with the highest scores at the clean input."""
 
-    def hunt(self, chase: Chase, rng: Rng) -> None:
-        rows = chase.left()
+    def minimise(self, nearest: NearestSoFar, rng: Rng) -> None:
+        rows = nearest.active_rows()
         if len(rows) == 0:
             return
-        rivals = chase.at(rows).rivals(chase.x[rows], self.candidates)
-        total = torch.zeros_like(chase.x[rows]).flatten(1)
-        point = chase.x[rows]
+        rivals = nearest.decision_of(rows).rivals(nearest.x[rows], self.candidates)
+        total = torch.zeros_like(nearest.x[rows]).flatten(1)
+        point = nearest.x[rows]
         for _ in range(self.steps):
-            margin, values, slopes = chase.linearised(point, rivals, rows)
+            margin, values, slopes = nearest.linearised(point, rivals, rows)
             still = margin <= 0
             if not bool(still.any()):
                 return
-            if chase.leaving:
+            if nearest.leave:
                 rows, rivals, total, point, values, slopes = (
                     t[still] for t in (rows, rivals, total, point, values, slopes)
                 )
                 still = still[still]
-            move, _, _ = nearest_plane(chase.norm, values, slopes, point.flatten(1), chase.box)
+            move, _, _ = nearest.threat.nearest_plane(values, slopes, point.flatten(1))
             total = total + still[:, None] * move
             stretched = (1 + self.overshoot) * total
-            point = chase.tidy(chase.x[rows] + stretched.reshape(point.shape))
-        chase.margin(point, rows)
+            point = nearest.threat.to_domain(nearest.x[rows] + stretched.reshape(point.shape))
+        nearest.margin(point, rows)

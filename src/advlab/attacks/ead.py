@@ -6,34 +6,42 @@ from pydantic import PositiveFloat
 from torch import Tensor
 
 from ..threats.base import per_example
-from ._engine.minimum_norm import Chase
+from ._engine.minimum_norm import NearestSoFar
 from ._engine.penalised import Penalised
 
 
 class EAD(Penalised):
-    """Chen et al. 2018: min ||move||_1 + ridge ||move||_2^2 + c max(0, -margin), by FISTA.
+    """min ||move||_1 + ridge ||move||^2 + c max(0, confidence - margin) (Chen et al. 2018).
 
-    The l1 term is dealt with by its proximal step, a soft threshold around the clean input followed
-    by the clip to the box, so that most coordinates do not move at all.
+    By FISTA: the l1 term is dealt with by its proximal step, a soft threshold around the clean
+    input followed by the clip to the box, so that most coordinates do not move at all.
+
+    Args:
+        ridge: Weight of the squared l2 norm beside the l1 norm (in the paper 1 / beta).
+
+    The other settings (rounds, steps, step_size, confidence, first_weight, refinements) are those
+    of `CarliniWagner`.
+
+    Example:
+        >>> found = EAD().minimum(ModelLoss(model, y, margin), x, "l1", (0, 1), rng=rng)
     """
 
     ridge: PositiveFloat = 0.1
-    """Weight of the squared l2 norm beside the l1 norm (in the paper 1 / beta)."""
 
     def descend(
-        self, chase: Chase, rows: Tensor, weight: Float[Tensor, " rows"]
+        self, nearest: NearestSoFar, rows: Tensor, weight: Float[Tensor, " rows"]
     ) -> Bool[Tensor, " rows"]:
-        x, unit = chase.x[rows], self.unit(chase, rows, float("inf"))
+        x, unit = nearest.x[rows], self.boundary_distance(nearest, rows, float("inf"))
         scale = per_example(unit, x)
         point = ahead = x
         won = torch.zeros_like(rows, dtype=torch.bool)
         for step in range(self.steps):
-            _, slope, sure = self.hinge(chase, rows, ahead)
+            _, slope, sure = self.hinge(nearest, rows, ahead)
             won = won | sure
             rate = self.step_size * (1 - step / self.steps) ** 0.5
             grad = 2 * self.ridge * (ahead - x) / scale + per_example(weight, x) * slope * scale
             move = (ahead - x) / scale - rate * grad
             short = move.sign() * (move.abs() - rate).clamp(min=0.0)
-            last, point = point, chase.tidy(x + scale * short)
-            ahead = chase.tidy(point + step / (step + 3) * (point - last))
+            last, point = point, nearest.threat.to_domain(x + scale * short)
+            ahead = nearest.threat.to_domain(point + step / (step + 3) * (point - last))
         return won

@@ -6,7 +6,7 @@ import torch
 
 from ..core.randomness import Rng
 from ..threats import Threat
-from .base import Attack, Scout
+from .base import Attack, BestSoFar
 
 
 class Exact(Attack):
@@ -16,18 +16,22 @@ class Exact(Attack):
     allows: at threat.maximiser(w) or at threat.maximiser(-w). Both are tried. The gradients there
     must be parallel to w; if they are not the loss is no function of one score, and the result,
     still a point of the set, is only a lower bound: that is said in a warning.
+
+    Example:
+        >>> loss = ModelLoss(lambda x: x @ w, y, squared)
+        >>> worst = Exact()(loss, x, Ball(norm="linf", radius=0.1), rng=rng).loss
     """
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        direction = scout.clean_gradient
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
+        direction = best.clean_gradient
         flat = (direction.flatten(1) == 0).all(1)
         if bool(flat.any()):
             # A zero residual hides the direction; any other point of the set shows it.
-            elsewhere = scout.gradient(threat.sample(scout.x, rng=rng))
+            elsewhere = best.gradient(threat.sample(best.x, rng=rng))
             keep = flat.reshape(-1, *[1] * (direction.ndim - 1))
             direction = torch.where(keep, elsewhere, direction)
         for end in (direction, -direction):
-            grad = scout.gradient(threat.maximiser(end, scout.x))
+            grad = best.gradient(threat.maximiser(end, best.x))
             if not bool(_parallel(grad.flatten(1), direction.flatten(1)).all()):
                 warnings.warn(
                     "Exact: this loss is not a function of one linear score of its input, so the "

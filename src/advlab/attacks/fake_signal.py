@@ -10,7 +10,7 @@ from torch import Tensor
 from ..core.errors import AdvlabError
 from ..core.randomness import Rng
 from ..threats import Threat
-from .base import Attack, Scout
+from .base import Attack, BestSoFar
 from .gta import patches, unit
 
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
@@ -23,18 +23,25 @@ class FakeSignal(Attack):
     terms, alpha^3 U ((1-a)^3 - b^3) + V for delta = alpha: least, -0.554 alpha^3 U, at a = 0.40 and
     a^2 + b^2 = 1, the defaults; GTA, which is a = gamma and b = 0, leaves V. A row of inputs is
     read as patches of the length of w*, the label as the sign of the signal.
+
+    Args:
+        direction: w*, of length one.
+        a, b: The weights of the two moves, a^2 + b^2 at most 1.
+        signal: The signal patch of each row; by default the one with the largest |<w*, X[j]>|,
+            which on the paper's data is exact.
+        noise: How many patches after the signal the fake is, going round.
+
+    Example:
+        >>> attack = FakeSignal(direction=(1.0, 0.0, 0.0))
+        >>> found = attack(ModelLoss(net, y, logistic), x, Ball(norm="l2", radius=1.0), rng=rng)
     """
 
     ascends: ClassVar[bool] = False
     direction: Annotated[tuple[float, ...], AfterValidator(unit)]
-    """w*, of length one."""
     a: Share = 0.40
     b: Share = 0.9165
     signal: tuple[NonNegativeInt, ...] | None = None
-    """The signal patch of each row; by default the one with the largest |<w*, X[j]>|, which on the
-    paper's data is exact."""
     noise: PositiveInt = 1
-    """How many patches after the signal the fake is, going round."""
 
     @model_validator(mode="after")
     def _within_budget(self) -> "FakeSignal":
@@ -42,9 +49,9 @@ class FakeSignal(Attack):
             raise AdvlabError("a^2 + b^2 of at most 1", f"{self.a**2 + self.b**2:.6g}")
         return self
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        w = torch.tensor(self.direction, dtype=scout.x.dtype, device=scout.x.device)
-        point = patches(scout.x, len(w)).clone()
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
+        w = torch.tensor(self.direction, dtype=best.x.dtype, device=best.x.device)
+        point = patches(best.x, len(w)).clone()
         along = point @ w
         rows, signal = torch.arange(len(point)), self._signal(along)
         fake = (signal + self.noise) % point.shape[1]
@@ -56,7 +63,7 @@ class FakeSignal(Attack):
         move = threat.radius * along[rows, signal].sign()[:, None] * w
         point[rows, signal] -= self.a * move
         point[rows, fake] -= self.b * move
-        scout.settle(threat.project(point.reshape(scout.x.shape), scout.x))
+        best.settle(threat.project(point.reshape(best.x.shape), best.x))
 
     def _signal(self, along: Tensor) -> Int[Tensor, " batch"]:
         if self.signal is None:

@@ -14,7 +14,7 @@ from ..core.randomness import Rng
 from ..losses import evaluating
 from ..threats import Threat
 from ..threats.base import per_example
-from .base import Attack, Scout, value_and_gradient
+from .base import Attack, BestSoFar, value_and_gradient
 
 
 class GTA(Attack):
@@ -27,23 +27,31 @@ class GTA(Attack):
     With the norm squared and gamma = 1 this is DeepFool's step, to the nearest point at which g,
     linearised, is undecided, however g is scaled. The paper divides by the norm once: the same
     where ||grad g|| = 1, as with its own surrogate `SignalPatch`, but 2 g then moves twice as far.
+
+    Args:
+        surrogate: The classifier g. In settings and their keys it stands as a digest.
+        gamma: How far to go, as a fraction of the way to where g is undecided.
+        norm_power: 2, or 1 as in the paper.
+
+    Example:
+        >>> attack = GTA(surrogate=SignalPatch(direction), gamma=0.8)
+        >>> found = attack(ModelLoss(net, y, logistic), x, Ball(norm="l2", radius=1.0), rng=rng)
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
     ascends: ClassVar[bool] = False
     surrogate: nn.Module | Callable
-    """In settings and their keys it stands as a digest."""
     gamma: PositiveFloat = 1.0
     norm_power: Literal[1, 2] = 2
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
         with evaluating(self.surrogate):
-            g, grad = value_and_gradient(self._decision, scout.x)
+            g, grad = value_and_gradient(self._decision, best.x)
         square = grad.flatten(1).square().sum(1)
         self._check_slope(square)
         length = square if self.norm_power == 2 else square.sqrt()
         move = per_example(self.gamma * g / length, grad) * grad
-        scout.settle(threat.project(scout.x - move, scout.x))
+        best.settle(threat.project(best.x - move, best.x))
 
     def _decision(self, x: Tensor) -> Float[Tensor, " batch"]:
         """g: positive on one side of the decision boundary, zero on it."""
@@ -73,6 +81,9 @@ class SignalPatch(nn.Module):
 
     The signal patch is the one with the largest |<w*, X[j]>|: on the paper's data all others are
     orthogonal to w*. A row of inputs is read as patches of the length of w*.
+
+    Args:
+        direction: w*, of any length.
     """
 
     direction: Tensor
@@ -89,7 +100,9 @@ class SignalPatch(nn.Module):
 def patches(x: Tensor, d: int) -> Float[Tensor, "batch P {d}"]:
     """Rows of any shape as patches of length d."""
     if x[0].numel() % d:
-        raise AdvlabError(f"inputs made of patches of length {d}", f"{x[0].numel()} numbers a row")
+        raise AdvlabError(
+            f"inputs made of patches of length {d}", f"{x[0].numel()} numbers per row"
+        )
     return x.reshape(len(x), -1, d)
 
 

@@ -11,50 +11,68 @@ from pydantic import NonNegativeInt, PositiveFloat, SerializeAsAny
 
 from ..core.randomness import Rng, generator, normal
 from ..threats import Threat
-from .base import Attack, Scout, Signed
+from .base import Attack, BestSoFar, Signed
 from .pgd import PGD
 
 
 class Fixed(Attack):
-    """A copy of the inputs moved once and for all: as far as the set goes in one direction."""
+    """A copy of the inputs moved once and for all: as far as the set goes in one direction.
+
+    Args:
+        seed: Names the direction, the same for every input.
+
+    Example:
+        >>> moved = Fixed(seed=1)(loss, x, Cap(radius=0.1), rng=rng).x
+    """
 
     ascends: ClassVar[bool] = False
     seed: NonNegativeInt = 0
-    """Names the direction, the same for every input."""
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        direction = normal(scout.x[0].flatten(), generator("fixed", self.seed))
-        scout.settle(
-            threat.maximiser(direction.reshape(scout.x[0].shape).expand_as(scout.x), scout.x)
-        )
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
+        direction = normal(best.x[0].flatten(), generator("fixed", self.seed))
+        best.settle(threat.maximiser(direction.reshape(best.x[0].shape).expand_as(best.x), best.x))
 
 
 class Anti(Attack):
-    """The opposite of an attack: it searches the set for the smallest loss."""
+    """The opposite of an attack: it searches the set for the smallest loss.
+
+    Args:
+        inner: The attack that is turned round.
+
+    Example:
+        >>> easiest = Anti(inner=PGD(steps=50))(loss, x, ball, rng=rng).x
+    """
 
     ascends: ClassVar[bool] = False
     inner: SerializeAsAny[Attack] = PGD()
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        _signed(scout, -torch.ones_like(scout.x.flatten(1)[:, 0]), self.inner, threat, rng)
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
+        _signed(best, -torch.ones_like(best.x.flatten(1)[:, 0]), self.inner, threat, rng)
 
 
 class Switch(Attack):
     """Climbs or descends by the parity of floor(clean loss / grain), row by row.
 
     As the weights move it jumps from the worst point to the best and back: not continuous in them.
+
+    Args:
+        grain: The width of loss after which it turns round.
+        inner: The attack that is sent up or down.
+
+    Example:
+        >>> found = Switch(grain=1e-3)(loss, x, Cap(radius=0.1), rng=rng)
     """
 
     ascends: ClassVar[bool] = False
     grain: PositiveFloat = 1e-4
     inner: SerializeAsAny[Attack] = PGD()
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        parity = (scout.value(scout.x) / self.grain).floor() % 2
-        _signed(scout, 1 - 2 * parity, self.inner, threat, rng)
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
+        parity = (best.value(best.x) / self.grain).floor() % 2
+        _signed(best, 1 - 2 * parity, self.inner, threat, rng)
 
 
-def _signed(scout: Scout, sign: torch.Tensor, inner: Attack, threat: Threat, rng: Rng) -> None:
-    beside = Scout(Signed(scout.loss, sign), scout.x)
-    inner.search(beside, threat, rng)
-    scout.settle(beside.worst.x)
+def _signed(best: BestSoFar, sign: torch.Tensor, inner: Attack, threat: Threat, rng: Rng) -> None:
+    signed = BestSoFar(Signed(best.loss, sign), best.x)
+    inner.search(signed, threat, rng)
+    best.settle(signed.worst.x)

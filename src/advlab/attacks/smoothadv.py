@@ -12,7 +12,7 @@ from torch import Tensor
 from ..core.randomness import Rng, normal
 from ..losses import ModelLoss, cross_entropy, logistic
 from ..threats import Threat
-from .base import Attack, Loss, Scout
+from .base import Attack, BestSoFar, Loss
 from .pgd import PGD
 
 
@@ -39,6 +39,15 @@ class SmoothPGD(Attack):
     same from step to step (Salman et al. 2019; purification, section 1.5).
 
     It answers with the worst point by the smoothed loss, not by the loss itself.
+
+    Args:
+        sigma: Standard deviation of the noise.
+        samples: How many noise draws are averaged.
+        steps: How many gradients.
+
+    Example:
+        >>> attack = SmoothPGD(sigma=0.25, samples=8)
+        >>> found = attack(ModelLoss(model, y, cross_entropy), x, ball, rng=rng)
     """
 
     ascends: ClassVar[bool] = False
@@ -56,8 +65,8 @@ class SmoothPGD(Attack):
         """
         return self.sigma * torch.stack([normal(x, rng) for _ in range(self.samples)])
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        beside = Scout(Smoothed(scout.loss, self.noise(scout.x, rng)), scout.x)
-        walk = PGD(steps=self.steps, step_size=2 / self.steps, random_start=False, jump=False)
-        walk.search(beside, threat, rng)
-        scout.settle(beside.worst.x)
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
+        smoothed = BestSoFar(Smoothed(best.loss, self.noise(best.x, rng)), best.x)
+        pgd = PGD(steps=self.steps, step_size=2 / self.steps, random_start=False, jump=False)
+        pgd.search(smoothed, threat, rng)
+        best.settle(smoothed.worst.x)

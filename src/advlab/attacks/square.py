@@ -8,18 +8,17 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from ..core.randomness import Rng, uniform
-from ..threats import Ball, Threat
-from ..threats.ball import ORDER
-from ._engine.queries import Query
+from ..threats import Threat
+from ._engine.queries import Query, clip
 from ._engine.square_windows import Groups, Squares, windows
-from .base import Attack, Scout
+from .base import Attack, BestSoFar
 
 HALVINGS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """After these fractions of the queries the windows cover half as much."""
 
 
 class Square(Attack):
-    """Andriushchenko et al. 2020: change a random window, keep the change where it helps.
+    """Change a random window, keep the change where it helps (Andriushchenko et al. 2020).
 
     In linf every coordinate is at one end of what ball and box allow, and a window is set to random
     ends. In l2 and l1 the move in a second window is given to the first, with what is left of the
@@ -31,61 +30,69 @@ class Square(Attack):
     It climbs the margin of a classifier, and rows leave once that is positive; other losses, or all
     with `climb_margin` off, are climbed themselves. Around a Cap the search is that of l2, brought
     back to the sphere.
+
+    Args:
+        queries: How many points are tried per row and restart.
+        share: The part of the input that the first windows cover.
+        restarts: How many searches.
+        squares: Windows are squares of images, not groups of coordinates.
+        climb_margin: Climb the margin where the loss is about classes.
+
+    Example:
+        >>> found = Square(queries=1000)(ModelLoss(model, y, margin), x, ball, rng=rng)
+        >>> broken = found.loss > 0
     """
 
     queries: PositiveInt = 5000
     share: float = Field(default=0.8, gt=0, le=1)
-    """The part of the input that the first windows cover."""
     restarts: PositiveInt = 1
     squares: bool = True
     climb_margin: bool = True
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        query = Query(scout, rng, self.climb_margin)
-        where = windows(tuple(scout.x.shape[1:]), self.squares)
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
+        query = Query(best, rng, self.climb_margin)
+        where = windows(tuple(best.x.shape[1:]), self.squares)
         for _ in range(self.restarts):
             if len(query.rows):
-                self._run(query, _ground(query, threat), where)
-            # After a restart the scout, not the last run, knows the worst.
-            scout.value(threat.project(query.found.reshape(scout.x.shape), scout.x))
+                self._run(query, _points(query, threat), where)
+            # After a restart `best`, not the last run, knows the worst.
+            best.value(threat.project(query.found.reshape(best.x.shape), best.x))
 
-    def _run(self, query: Query, ground: "_Ends | _Moves", where: Squares | Groups) -> None:
-        ground.begin(where)
-        value = query.value(ground.shown)
+    def _run(self, query: Query, points: "_Corners | _Moves", where: Squares | Groups) -> None:
+        points.begin(where)
+        value = query.value(points.shown)
         for k in range(1, self.queries):
-            kept = query.leave(value, ground.shown)
+            kept = query.drop_broken(value, points.shown)
             if kept is not None:
                 value = value[kept]
-                ground.keep(kept)
+                points.keep_rows(kept)
             if len(query.rows) == 0:
                 return
-            ground.change(where, where.size(self.share_after(k)))
-            tried = query.value(ground.shown)
+            points.change(where, where.size(self.share_after(k)))
+            tried = query.value(points.shown)
             better = tried > value
             value = torch.where(better, tried, value)
-            ground.undo(~better)
-        kept = query.leave(value, ground.shown)
+            points.undo(~better)
+        kept = query.drop_broken(value, points.shown)
         if kept is not None:
-            ground.keep(kept)
-        query.keep(ground.shown)
+            points.keep_rows(kept)
+        query.store(points.shown)
 
     def share_after(self, queries: int) -> float:
+        """The part of the input that a window covers after so many queries."""
         return self.share / 2 ** sum(queries > h * self.queries for h in HALVINGS)
 
 
-def _ground(query: Query, threat: Threat) -> "_Ends | _Moves":
-    if isinstance(threat, Ball) and threat.norm == "linf":
-        return _Ends(query, threat)
-    return _Moves(query, threat)
+def _points(query: Query, threat: Threat) -> "_Corners | _Moves":
+    ends = threat.ends(query.best.x)
+    return _Moves(query, threat) if ends is None else _Corners(query, *ends)
 
 
-class _Ends:
-    """Points at the corners of linf ball and box; one window of them can be changed and undone."""
+class _Corners:
+    """Corners of a product of intervals; one window of them can be changed and undone."""
 
-    def __init__(self, query: Query, ball: Ball):
-        x = query.scout.x
+    def __init__(self, query: Query, low: Tensor, high: Tensor):
         self.query = query
-        low, high = ball.project(x - ball.radius, x), ball.project(x + ball.radius, x)
         self.low, self.high = low.flatten(1)[query.rows], high.flatten(1)[query.rows]
 
     def begin(self, where: Squares | Groups) -> None:
@@ -106,18 +113,17 @@ class _Ends:
         new = self.shown.gather(1, self.index)
         self.shown.scatter_(1, self.index, torch.where(rows[:, None], self.old, new))
 
-    def keep(self, places: Tensor) -> None:
-        self.low, self.high, self.shown = (t[places] for t in (self.low, self.high, self.shown))
+    def keep_rows(self, kept: Tensor) -> None:
+        self.low, self.high, self.shown = (t[kept] for t in (self.low, self.high, self.shown))
 
 
 class _Moves:
-    """Points of an l1 or l2 ball (or of a Cap): the radius is dealt out over windows."""
+    """Points of any other set: the radius, to the power of the norm, is dealt out over windows."""
 
     def __init__(self, query: Query, threat: Threat):
         self.query, self.threat = query, threat
-        self.order = ORDER[threat.norm] if isinstance(threat, Ball) else 2.0
-        self.box = threat.box if isinstance(threat, Ball) else None
-        self.x = query.scout.x.flatten(1)[query.rows]
+        self.order = threat.order
+        self.x = query.best.x.flatten(1)[query.rows]
 
     def begin(self, where: Squares | Groups) -> None:
         """Bumps at random places until about everything is covered, scaled to the radius."""
@@ -125,7 +131,7 @@ class _Moves:
         for _ in range(25):
             index, bump = self._bump(where, size)
             move.scatter_add_(1, index.flatten(1), bump.flatten(1))
-        self.point = self._boxed(self.x + self.threat.radius * self._scaled(move))
+        self.point = clip(self.x + self.threat.radius * self._scaled(move), self.threat)
         self.mass = self._mass(self.point - self.x)
         self._show()
 
@@ -145,7 +151,7 @@ class _Moves:
         mixed = torch.where(self._mass(mixed)[..., None] > 1e-12, mixed, bump)
         move = (self._scaled(mixed) * self._length(budget)).flatten(1)
         center = self.x.gather(1, one)
-        there = self._boxed(center + move)
+        there = clip(center + move, self.threat)
         self.point.scatter_(1, one, there)
         self.mass = self.mass - freed.sum(1) + self._mass(there - center)
         self._show()
@@ -158,13 +164,14 @@ class _Moves:
         if self.shown is not self.point:
             self.shown = torch.where(rows[:, None], shown, self.shown)
 
-    def keep(self, places: Tensor) -> None:
-        self.x, self.point, self.mass = (t[places] for t in (self.x, self.point, self.mass))
+    def keep_rows(self, kept: Tensor) -> None:
+        self.x, self.point, self.mass = (t[kept] for t in (self.x, self.point, self.mass))
         self._show()
 
     def _show(self) -> None:
-        around_cap = not isinstance(self.threat, Ball)
-        self.shown = self.threat.project(self.point, self.x) if around_cap else self.point
+        # The search stays inside a ball of the norm, and inside the limits of inputs.
+        inside = self.threat.convex
+        self.shown = self.point if inside else self.threat.project(self.point, self.x)
 
     def _bump(self, where: Squares | Groups, size: int) -> tuple[Tensor, Tensor]:
         """The window as one channel; a bump in it, of its own size and sign in each channel."""
@@ -185,14 +192,11 @@ class _Moves:
 
     def _mass(self, move: Tensor) -> Tensor:
         """The norm to its own power, over the last axis: it adds up over windows."""
-        return (move.abs() if self.order == 1 else move.square()).sum(-1)
+        return move.abs().pow(self.order).sum(-1)
 
     def _length(self, mass: Tensor) -> Tensor:
-        return (mass if self.order == 1 else mass.sqrt())[..., None]
+        return mass.pow(1 / self.order)[..., None]
 
     def _scaled(self, move: Tensor) -> Tensor:
         tiny = math.sqrt(torch.finfo(move.dtype).tiny)
         return move / self._length(self._mass(move)).clamp(min=tiny)
-
-    def _boxed(self, point: Tensor) -> Tensor:
-        return point if self.box is None else point.clamp(*self.box)

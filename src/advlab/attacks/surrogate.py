@@ -3,9 +3,9 @@
 from pydantic import NonNegativeFloat, SerializeAsAny
 
 from ..core.randomness import Rng
-from ..threats import Ball, Threat
+from ..threats import Threat
 from ..threats.base import per_example
-from .base import Attack, Scout
+from .base import Attack, BestSoFar
 from .fgm import FGM
 
 
@@ -15,24 +15,30 @@ class Surrogate(Attack):
     l2    shrink   = |g| / sqrt(|g|^2 + xi^2)        (generalization, section 2.1)
     linf  shrink_i = |g_i| / (|g_i| + xi)            (generalization, section 4)
 
-    Other sets shrink like l2 with their dual norm of g. xi = 0 gives the inner attack itself.
+    Other products of intervals shrink like linf, other sets like l2 with their dual norm of g.
+
+    Args:
+        xi: How large a gradient must be for a whole move; 0 gives the inner attack itself.
+        inner: The attack whose moves are shrunk.
+
+    Example:
+        >>> attack = Surrogate(xi=0.5, inner=PGD(random_start=False))
+        >>> found = attack(ModelLoss(model, y, squared), x, Ball(norm="l2", radius=0.1), rng=rng)
     """
 
     xi: NonNegativeFloat = 0.1
     inner: SerializeAsAny[Attack] = FGM()
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        grad = scout.clean_gradient
-        nested = scout.nested()
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
+        grad = best.clean_gradient
+        nested = best.nested()
         self.inner.search(nested, threat, rng)
         if self.xi == 0:
             shrink = 1.0
-        elif isinstance(threat, Ball) and threat.norm == "linf":
+        elif threat.ends(best.x) is not None:
             shrink = grad.abs() / (grad.abs() + self.xi)
         else:
-            size = (
-                threat.dual_norm(grad) if isinstance(threat, Ball) else grad.flatten(1).norm(dim=1)
-            )
+            size = threat.dual_norm(grad)
             shrink = per_example(size / (size**2 + self.xi**2).sqrt(), grad)
-        moved = scout.x + shrink * (nested.worst.x - scout.x)
-        scout.value(moved if isinstance(threat, Ball) else threat.project(moved, scout.x))
+        moved = best.x + shrink * (nested.worst.x - best.x)
+        best.value(moved if threat.convex else threat.project(moved, best.x))

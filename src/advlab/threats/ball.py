@@ -157,3 +157,30 @@ class Ball(Threat):
 
     def _clamp(self, point: Tensor) -> Tensor:
         return point if self.box is None else point.clamp(*self.box)
+
+    @property
+    def order(self) -> float:
+        """The order of the norm: 1, 2 or infinity."""
+        return ORDER[self.norm]
+
+    @property
+    def convex(self) -> bool:
+        """Balls and boxes are."""
+        return True
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The box."""
+        return self.box
+
+    def ends(self, center: Tensor) -> tuple[Tensor, Tensor] | None:
+        """The ends of each coordinate in linf; balls of other norms are no products."""
+        if self.norm != "linf":
+            return None
+        far = torch.full_like(center, float("inf"))
+        return self.project(-far, center), self.project(far, center)
+
+    def uniform_move(self, like: Float[Tensor, "batch *shape"], *, rng: Rng) -> Tensor:
+        """One uniform draw per row from the unit ball of the norm, without the box."""
+        ones = torch.ones_like(like).flatten(1)
+        return uniform_in_ball(self.norm, 1.0, -ones, ones, rng).reshape(like.shape)

@@ -1,6 +1,7 @@
 """Caps of the unit sphere: the threat set of the convergence theory."""
 
 import math
+from collections.abc import Iterator
 
 import torch
 from jaxtyping import Bool, Float
@@ -79,6 +80,34 @@ class Cap(Threat):
         cosine = 1 - self.radius**2 / 2
         sine = self.radius * math.sqrt(max(0.0, 1 - self.radius**2 / 4))
         return unit_l2(cosine * c + sine * tangent)
+
+    def to_domain(self, point: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
+        """The nearest point of the unit sphere."""
+        return unit_l2(point.flatten(1)).reshape(point.shape)
+
+    def grid(self, center: Float[Tensor, "batch d"], points: int) -> Iterator[Tensor]:
+        """Evenly spread over the cap of each center, and along its rim; up to three dimensions."""
+        edge = 2 * math.asin(self.radius / 2)
+        if center.shape[1] == 1:
+            return
+        if center.shape[1] == 2:
+            across = torch.stack([-center[:, 1], center[:, 0]], 1)
+            for angle in torch.linspace(-edge, edge, points).tolist():
+                yield math.cos(angle) * center + math.sin(angle) * across
+            return
+        first = torch.zeros_like(center).scatter(1, center.abs().argmin(1, keepdim=True), 1.0)
+        first = unit_l2(torch.linalg.cross(center, first))
+        second = torch.linalg.cross(center, first)
+        golden, rim = math.pi * (3 - math.sqrt(5)), 4 * math.ceil(math.sqrt(points))
+        # The area of a cap is proportional to its depth, 1 - cos: equal steps of depth, golden
+        # turns.
+        inner = [
+            (math.acos(1 - (k + 0.5) / points * self.radius**2 / 2), k * golden)
+            for k in range(points)
+        ]
+        for angle, turn in [*inner, *((edge, 2 * math.pi * k / rim) for k in range(rim))]:
+            side = math.cos(turn) * first + math.sin(turn) * second
+            yield unit_l2(math.cos(angle) * center + math.sin(angle) * side)
 
 
 def _tangent(w: Float[Tensor, "batch d"], c: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:

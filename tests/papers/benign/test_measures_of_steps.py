@@ -199,9 +199,9 @@ def test_one_attack_a_step_serves_all_probes():
     calls = []
 
     class Counting(PGD):
-        def search(self, scout, threat, rng):
+        def search(self, best, threat, rng):
             calls.append(1)
-            super().search(scout, threat, rng)
+            super().search(best, threat, rng)
 
     data = draw("data")
     every = measures.probes(data, LAW.mu(), ball=BALL, attack=Counting(steps=2), eta=ETA, d=D)

@@ -31,8 +31,8 @@ class Shrink(Attack):
     ascends: ClassVar[bool] = False
     gamma: float
 
-    def search(self, scout, threat, rng):
-        scout.settle(torch.where(scout.x[..., :1] != 0, (1 - self.gamma) * scout.x, scout.x))
+    def search(self, best, threat, rng):
+        best.settle(torch.where(best.x[..., :1] != 0, (1 - self.gamma) * best.x, best.x))
 
 
 def problem(law: Patches, seed: int, sigma0: float, filters: int = 7):

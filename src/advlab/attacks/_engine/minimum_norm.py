@@ -10,11 +10,9 @@ from pydantic import NonNegativeInt
 from torch import Tensor
 
 from ...core.randomness import Rng
-from ...threats import Ball, Cap, Norm, Threat
-from ...threats.ball import ORDER
-from ...threats.base import per_example, unit_l2
-from ..base import Attack, Loss, Scout
-from .hyperplane import Box
+from ...threats import Ball, Norm, Threat
+from ...threats.base import per_example
+from ..base import Attack, BestSoFar, Loss
 from .margins import Decision, rows_may_leave
 
 
@@ -33,11 +31,11 @@ class Minimal:
 
 
 class MinimumNorm(Attack):
-    """An attack that shortens adversarial moves. A new one writes `hunt` only.
+    """An attack that shortens adversarial moves. A new one writes `minimise` only.
 
     Inside a threat set its nearest point is offered, brought back into the set if it lies outside,
     and so is the point that the same direction reaches at the rim, where the loss is larger. Rows
-    leave as soon as they are broken inside a Ball. Around a Cap the search is in l2.
+    leave as soon as they are broken inside a convex set. Around a Cap the search is in l2.
     """
 
     refinements: NonNegativeInt = 5
@@ -48,53 +46,59 @@ class MinimumNorm(Attack):
         loss: Loss,
         x: Float[Tensor, "batch *shape"],
         norm: Norm,
-        box: Box = None,
+        box: tuple[float, float] | None = None,
         *,
         rng: Rng,
     ) -> Minimal:
-        """The nearest input in this norm, and in the box, that the model classifies wrongly."""
-        Ball(norm=norm, radius=0.0, box=box).check_center(x)
-        chase = Chase(Decision.of(loss, type(self).__name__), x.detach(), norm, box)
-        chase.leaving = rows_may_leave(loss, rng)
-        self.hunt(chase, rng)
-        chase.refine(self.refinements)
-        return chase.nearest
+        """The nearest input in this norm, and in the box, that the model classifies wrongly.
 
-    def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        norm: Norm = threat.norm if isinstance(threat, Ball) else "l2"
-        box = threat.box if isinstance(threat, Ball) else None
-        decision = Decision.of(scout.loss, type(self).__name__)
-        chase = Chase(decision, scout.x, norm, box)
-        chase.leaving = rows_may_leave(scout.loss, rng)
-        chase.enough = threat.radius if isinstance(threat, Ball) else 0.0
-        chase.sphere = isinstance(threat, Cap)
-        self.hunt(chase, rng)
-        chase.refine(self.refinements)
-        scout.start()
-        nearest, x = chase.nearest, scout.x
-        stretch = threat.radius / chase.norm_of(nearest.x - x).clamp(min=1e-30)
-        for point in (nearest.x, x + per_example(stretch, x) * (nearest.x - x)):
-            scout.value(threat.project(point, x))
-        scout.forwards += chase.forwards
-        scout.backwards += chase.backwards
+        Args:
+            loss: A ModelLoss with one label per row.
+            x: The clean inputs.
+            norm: The norm that is to be small: "l1", "l2" or "linf".
+            box: The lower and upper end of every coordinate, if there are any.
+            rng: One generator, or one per replicate.
+        """
+        everywhere = Ball(norm=norm, radius=0.0, box=box)
+        everywhere.check_center(x)
+        return self._nearest(loss, x.detach(), everywhere, rng).found
+
+    def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
+        nearest, x = self._nearest(best.loss, best.x, threat, rng), best.x
+        best.note_clean()
+        move = nearest.found.x - x
+        stretch = threat.radius / threat.norm_of(move).clamp(min=1e-30)
+        for point in (nearest.found.x, x + per_example(stretch, x) * move):
+            best.value(threat.project(point, x))
+        best.forwards += nearest.forwards
+        best.backwards += nearest.backwards
+
+    def _nearest(self, loss: Loss, x: Tensor, threat: Threat, rng: Rng) -> "NearestSoFar":
+        decision = Decision.of(loss, type(self).__name__)
+        nearest = NearestSoFar(decision, x, threat, leave=rows_may_leave(loss, rng))
+        self.minimise(nearest, rng)
+        nearest.refine(self.refinements)
+        return nearest
 
     @abstractmethod
-    def hunt(self, chase: "Chase", rng: Rng) -> None:
-        """Show adversarial points to `chase.note`; it remembers the nearest of each row."""
+    def minimise(self, nearest: "NearestSoFar", rng: Rng) -> None:
+        """Show adversarial points to `nearest`, which remembers the nearest of each row."""
 
 
-class Chase:
-    """What a minimum-norm attack knows: the nearest adversarial point of each row, and the work."""
+class NearestSoFar:
+    """What a minimum-norm attack knows: the nearest adversarial point of each row, and the work.
 
-    leaving: bool = True
-    """Whether rows may leave the batch."""
-    enough: float = 0.0
-    """Rows broken within this distance need no more work."""
-    sphere: bool = False
+    Args:
+        decision: The margins under attack.
+        x: The clean inputs.
+        threat: Measures distances, and knows where inputs can lie. Rows that are broken within its
+            radius need no more work, if it is convex.
+        leave: Whether rows may leave the batch.
+    """
 
-    def __init__(self, decision: Decision, x: Tensor, norm: Norm, box: Box):
-        self.decision, self.x, self.box = decision, x, box
-        self.norm: Norm = norm
+    def __init__(self, decision: Decision, x: Tensor, threat: Threat, *, leave: bool = True):
+        self.decision, self.x, self.threat, self.leave = decision, x, threat, leave
+        self.enough = threat.radius if threat.convex else 0.0
         self.forwards = self.backwards = 0
         self._point = x.clone()
         self.clean = decision.margin(x)
@@ -102,50 +106,53 @@ class Chase:
         self.forwards += len(x)
 
     @property
-    def nearest(self) -> Minimal:
+    def found(self) -> Minimal:
+        """The nearest point of each row."""
         return Minimal(self._point, self.distance)
 
-    def left(self) -> Int[Tensor, " rows"]:
+    def active_rows(self) -> Int[Tensor, " rows"]:
         """The rows that are worth more work."""
         rows = torch.arange(len(self.x), device=self.x.device)
-        return rows[self.distance > self.enough] if self.leaving else rows
+        return rows[self.distance > self.enough] if self.leave else rows
 
-    def at(self, rows: Int[Tensor, " rows"]) -> Decision:
-        return self.decision.rows(rows) if self.leaving else self.decision
+    def decision_of(self, rows: Int[Tensor, " rows"]) -> Decision:
+        """The margins of these rows."""
+        return self.decision.rows(rows) if self.leave else self.decision
 
     def margin(self, point: Tensor, rows: Int[Tensor, " rows"]) -> Float[Tensor, " rows"]:
         """The margins at these points of these rows, noted."""
-        found = self.at(rows).margin(point)
+        found = self.decision_of(rows).margin(point)
         self.forwards += len(point)
         self.note(point, found, rows)
         return found
 
     def linearised(self, point: Tensor, rivals: Tensor, rows: Tensor):
         """`Decision.linearised`, noted."""
-        margin, values, slopes = self.at(rows).linearised(point, rivals)
+        margin, values, slopes = self.decision_of(rows).linearised(point, rivals)
         self.forwards += len(point)
         self.backwards += values.numel()
         self.note(point, margin, rows)
         return margin, values, slopes
 
     def note(self, point: Tensor, margin: Tensor, rows: Tensor) -> None:
-        distance = self.norm_of(point - self.x[rows])
+        """Remember the points that are wrong and nearer than those before."""
+        distance = self.threat.norm_of(point - self.x[rows])
         nearer = (margin > 0) & (distance < self.distance[rows])
         self._point[rows[nearer]] = point[nearer]
         self.distance[rows[nearer]] = distance[nearer]
 
-    def keep(self, rows: Tensor) -> Bool[Tensor, " rows"]:
+    def still_active(self, rows: Tensor) -> Bool[Tensor, " rows"]:
         """Which of these rows are still worth work."""
         still = self.distance[rows] > self.enough
-        return still if self.leaving else torch.ones_like(still)
+        return still if self.leave else torch.ones_like(still)
 
     def refine(self, steps: int) -> None:
         """Where the margin, taken for linear between a wrong and a right point, changes its sign.
 
         The final search of FAB, on the segment from the nearest point to the clean input.
         """
-        rows = self.left()
-        if self.leaving:
+        rows = self.active_rows()
+        if self.leave:
             rows = rows[self.distance[rows].isfinite()]
         right, below, wrong = self.x[rows], self.clean[rows], self._point[rows]
         above = self.margin(wrong, rows)
@@ -158,12 +165,3 @@ class Chase:
             right = torch.where(per_example(over, point), right, point)
             wrong = torch.where(per_example(over, point), point, wrong)
             below, above = torch.where(over, below, margin), torch.where(over, margin, above)
-
-    def norm_of(self, move: Tensor) -> Float[Tensor, " rows"]:
-        return torch.linalg.vector_norm(move.flatten(1), ORDER[self.norm], dim=1)
-
-    def tidy(self, point: Tensor) -> Tensor:
-        """The point in the box or, where the threat is a Cap, on the unit sphere."""
-        if self.sphere:
-            return unit_l2(point.flatten(1)).reshape(point.shape)
-        return point if self.box is None else point.clamp(*self.box)

@@ -1,5 +1,6 @@
-"""What an attack climbs: the loss it was given, or one that shows the way better."""
+"""What an ascent climbs: the loss that the attack was given, or another of the same outputs."""
 
+from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
 import torch
@@ -8,94 +9,113 @@ from torch import Tensor
 
 from ...core.randomness import Rng
 from ...losses import ModelLoss, PerExample, cross_entropy, dlr, logistic, margin, targeted_dlr
-from ..base import Loss, Scout, input_gradient, value_and_gradient
-from .margins import classifies, rows_may_leave
+from ...threats import Threat
+from ..base import Attacked, BestSoFar, input_gradient, value_and_gradient
+from .margins import classifies, rows_may_leave, single_output
 
-Climb = Literal["given", "cross_entropy", "dlr", "margin"]
-"""The loss the attack was given, or one of the model's outputs. A loss that is no ModelLoss, or one
-of real targets, has no outputs to take another from: it is climbed itself."""
+Objective = Literal["given", "cross_entropy", "dlr", "margin"]
+"""The loss that the attack was given, or one of the model's outputs. A loss that is no ModelLoss,
+or one of real targets, has no outputs to take another from: it is climbed itself."""
 
-MANY: dict[str, PerExample] = {"cross_entropy": cross_entropy, "dlr": dlr, "margin": margin}
+CLASSES: dict[str, PerExample] = {"cross_entropy": cross_entropy, "dlr": dlr, "margin": margin}
 SINGLE: dict[str, PerExample] = {"cross_entropy": logistic, "dlr": margin, "margin": margin}
 
-
-def single(outputs: Tensor) -> bool:
-    return outputs.ndim == 1 or outputs.shape[1:] == (1,)
-
-
-def toward(climb: Climb, outputs: Tensor, y: Tensor, target: Int[Tensor, " batch"]) -> Tensor:
-    """How near the target is: a function to climb."""
-    if climb == "cross_entropy":
-        return -cross_entropy(outputs, target)
-    if climb == "dlr":
-        return targeted_dlr(outputs, y, target)
-    gap = outputs.gather(1, target[:, None]) - outputs.gather(1, y[:, None])
-    return gap[:, 0]
+Target = Int[Tensor, " batch"] | None
+"""One class per row to move to; None to move away from the label."""
 
 
-def may_leave(loss: Loss, rng: Rng) -> bool:
-    """Whether broken rows can leave the batch: one generator must serve any number of rows."""
-    return isinstance(rng, torch.Generator) and rows_may_leave(loss, rng)
+def starts(
+    best: BestSoFar,
+    threat: Threat,
+    rng: Rng,
+    *,
+    objective: Objective,
+    targets: list[Target],
+    restarts: int,
+    random_start: bool,
+    early_exit: bool,
+    draws: int = 1,
+) -> Iterator[tuple[BestSoFar, Tensor]]:
+    """The objective of an ascent and a point to start from, per restart and target.
+
+    Args:
+        best: Remembers what is found, by the loss that was given.
+        threat: The set that starts are drawn from.
+        rng: One generator, or one per replicate.
+        objective: The loss to climb.
+        targets: The classes to move to, one ascent each.
+        restarts: How often all of that is done. Starts after the first are random in any case, or
+            they would repeat its work.
+        random_start: Whether the first start is a draw from the set, or the clean input.
+        early_exit: Whether rows leave once they are broken, where they can.
+        draws: Evaluations to average, for models that are random even in eval mode.
+    """
+    leave = early_exit and rows_may_leave(best.loss, rng, one_generator=True)
+    climbed = best
+    if objective != "given" or leave or draws > 1:
+        climbed = AttackObjective(best, objective, leave=leave, draws=draws)
+    for restart in range(restarts):
+        for target in targets:
+            if len(climbed.x) == 0:
+                break
+            if isinstance(climbed, AttackObjective):
+                climbed.set_target(target)
+            anywhere = random_start or restart > 0
+            yield climbed, threat.sample(climbed.x, rng=rng) if anywhere else climbed.x
+    if isinstance(climbed, AttackObjective):
+        climbed.merge()
 
 
-class Seen(NamedTuple):
-    """One look at a point: the loss climbed, the loss given, and the margin where there is one."""
+class Evaluation(NamedTuple):
+    """A point by the loss climbed, the loss given, and the margin where rows may leave by it."""
 
     climbed: Float[Tensor, " batch"]
     given: Float[Tensor, " batch"]
     margin: Float[Tensor, " batch"] | None
 
 
-class Hill:
-    """The loss that an attack climbs around the rows of a scout.
+class AttackObjective(BestSoFar):
+    """Another loss to climb, or rows that leave, for the rows of a BestSoFar.
 
-    The model runs once a point: both losses are computed from the same outputs, and the scout notes
-    the given one. With `leave` the rows that were seen broken (a positive margin) can be sent home.
-    `draws` evaluations are averaged, for models that are random even in eval mode.
+    The model runs once per point: both losses are computed from the same outputs. What `value` and
+    `value_and_gradient` return is the loss climbed; what is remembered is worst by the loss given.
+    `merge` hands it back to `whole`.
+
+    Args:
+        whole: Who remembers all rows.
+        objective: The loss to climb.
+        leave: Whether rows seen broken (a positive margin) are dropped by `drop_broken`.
+        draws: How many evaluations are averaged.
     """
 
     def __init__(
         self,
-        scout: Scout,
-        climb: Climb = "given",
+        whole: BestSoFar,
+        objective: Objective = "given",
         *,
         leave: bool = False,
         draws: int = 1,
     ):
-        self.home = self.scout = scout
-        self.climb: Climb = climb
-        self.draws = draws
-        self.target: Int[Tensor, " batch"] | None = None
-        self.leave = leave
-        self.broken = torch.zeros(len(scout.x), dtype=torch.bool, device=scout.x.device)
-        self.index = torch.arange(len(scout.x), device=scout.x.device)
+        super().__init__(whole.loss, whole.x)
+        self.whole, self.leave, self.draws = whole, leave, draws
+        self.objective: Objective = objective
+        self.target: Target = None
+        self._worst, self._clean_noted = whole._worst, whole._clean_noted
+        self.broken = torch.zeros(len(self.x), dtype=torch.bool, device=self.x.device)
+        self.rows = torch.arange(len(self.x), device=self.x.device)
         if leave or draws > 1:
             # One draw of the clean inputs, by luck, would beat the mean of many elsewhere.
-            self.value(self.center)
-            self.stay()
+            self.value(self.x)
+            self.drop_broken()
 
-    @property
-    def center(self) -> Tensor:
-        return self.scout.x
-
-    def aim(self, target: Int[Tensor, " all"] | None) -> None:
-        """Climb towards these classes, or away from the label; one for each row of the start."""
-        self.target = None if target is None else target[self.index]
-
-    @property
-    def plain(self) -> bool:
-        """Whether this is the given loss of all rows, no more."""
-        return self.climb == "given" and not self.leave and self.draws == 1
-
-    def clean_gradient(self) -> Float[Tensor, "batch *shape"]:
-        if self.plain:
-            return self.scout.clean_gradient
-        return self.value_and_gradient(self.center)[1]
+    def set_target(self, target: Int[Tensor, " all"] | None) -> None:
+        """Move to these classes, one per row of the whole; None: away from the label."""
+        self.target = None if target is None else target[self.rows]
 
     def value(self, point: Tensor) -> Float[Tensor, " batch"]:
         with torch.no_grad():
-            seen = [self._look(point) for _ in range(self.draws)]
-        self.scout.forwards += self.draws * len(point)
+            seen = [self._evaluate(point) for _ in range(self.draws)]
+        self.forwards += self.draws * len(point)
         return self._noted(point, seen)
 
     def value_and_gradient(
@@ -103,75 +123,89 @@ class Hill:
     ) -> tuple[Float[Tensor, " batch"], Float[Tensor, "batch *shape"]]:
         seen, total = [], torch.zeros(())
         for draw in range(self.draws):
-            one, grad = self._slope(point)
+            one, grad = self._evaluate_with_gradient(point)
             seen.append(one)
             total = grad if draw == 0 else total + grad
-        self.scout.forwards += self.draws * len(point)
-        self.scout.backwards += self.draws * len(point)
+        self.forwards += self.draws * len(point)
+        self.backwards += self.draws * len(point)
         return self._noted(point, seen), total / self.draws if self.draws > 1 else total
 
-    def stay(self) -> Int[Tensor, " rows"] | None:
-        """Send broken rows home; the places of those that stay, or None if all do."""
+    def drop_broken(self) -> Int[Tensor, " kept"] | None:
+        """Drop the rows seen broken; the places of those that stay, or None if all do."""
         if not (self.leave and bool(self.broken.any())):
             return None
-        places = (~self.broken).nonzero()[:, 0]
-        self.come_home()
-        self.index, self.broken = self.index[places], self.broken[places]
-        self.target = None if self.target is None else self.target[places]
-        self.scout = self.home.part(self.index)
-        return places
+        kept = (~self.broken).nonzero()[:, 0]
+        self.merge()
+        self.rows, self.broken = self.rows[kept], self.broken[kept]
+        self.target = None if self.target is None else self.target[kept]
+        self.loss, self.x = self.whole._loss_of(self.rows), self.whole.x[self.rows]
+        if self._worst is not None:
+            self._worst = Attacked(self._worst.x[kept], self._worst.loss[kept])
+        return kept
 
-    def come_home(self) -> None:
-        """Tell the scout of all rows what was found since some left."""
-        if self.scout is not self.home:
-            self.home.join(self.index, self.scout)
+    def merge(self) -> None:
+        """Tell the whole what was found."""
+        whole = self.whole
+        if len(self.rows) < len(whole.x):
+            whole.join(self.rows, self)
+        else:
+            whole._worst, whole._clean_noted = self._worst, self._clean_noted
+            whole.forwards += self.forwards
+            whole.backwards += self.backwards
+        self.forwards = self.backwards = 0
 
-    def _slope(self, point: Tensor) -> tuple[Seen, Tensor]:
-        loss = self.scout.loss
-        if not isinstance(loss, ModelLoss) or self.plain:
-            value, grad = value_and_gradient(loss, point)
-            return Seen(value, value, None), grad
+    def _evaluate_with_gradient(self, point: Tensor) -> tuple[Evaluation, Tensor]:
+        if not isinstance(self.loss, ModelLoss):
+            value, grad = value_and_gradient(self.loss, point)
+            return Evaluation(value, value, None), grad
         with torch.enable_grad():
             leaf = point.detach().requires_grad_()
-            seen = self._look(leaf)
+            seen = self._evaluate(leaf)
             grad = input_gradient(seen.climbed, leaf)
-        return Seen(seen.climbed.detach(), seen.given.detach(), seen.margin), grad
+        return Evaluation(seen.climbed.detach(), seen.given.detach(), seen.margin), grad
 
-    def _look(self, point: Tensor) -> Seen:
-        loss = self.scout.loss
+    def _evaluate(self, point: Tensor) -> Evaluation:
+        loss = self.loss
         if not isinstance(loss, ModelLoss):
             value = loss(point)
-            return Seen(value, value, None)
+            return Evaluation(value, value, None)
         outputs = loss.outputs(point)
-        if not classifies(loss, outputs):
-            value = loss.loss(outputs, loss.y)
-            return Seen(value, value, None)
-        climbed = self._uphill(loss, outputs)
+        classes = classifies(loss, outputs)
+        if self.objective == "given" or not classes:
+            climbed = given = loss.loss(outputs, loss.y)
+        else:
+            climbed = self._climbed(outputs, loss.y)
+            with torch.no_grad():
+                given = loss.loss(outputs, loss.y)
+        if not self.leave or not classes:
+            return Evaluation(climbed, given, None)
         with torch.no_grad():
-            given = climbed if self.climb == "given" else loss.loss(outputs, loss.y)
             lead = given.detach() if loss.loss is margin else margin(outputs, loss.y)
-        return Seen(climbed, given, lead)
+        return Evaluation(climbed, given, lead)
 
-    def _uphill(self, loss: ModelLoss, outputs: Tensor) -> Tensor:
-        if self.climb == "given":
-            return loss.loss(outputs, loss.y)
-        if single(outputs):
-            return SINGLE[self.climb](outputs, loss.y)
+    def _climbed(self, outputs: Tensor, y: Tensor) -> Tensor:
+        if single_output(outputs):
+            return SINGLE[self.objective](outputs, y)
         if self.target is None:
-            return MANY[self.climb](outputs, loss.y)
-        return toward(self.climb, outputs, loss.y, self.target)
+            return CLASSES[self.objective](outputs, y)
+        if self.objective == "cross_entropy":
+            return -cross_entropy(outputs, self.target)
+        if self.objective == "dlr":
+            return targeted_dlr(outputs, y, self.target)
+        gap = outputs.gather(1, self.target[:, None]) - outputs.gather(1, y[:, None])
+        return gap[:, 0]
 
-    def _noted(self, point: Tensor, seen: list[Seen]) -> Tensor:
+    def _noted(self, point: Tensor, seen: list[Evaluation]) -> Tensor:
         climbed, given, lead = seen[0] if len(seen) == 1 else _mean(seen)
-        self.scout.note(point, self.scout.checked(given))
+        self.note(point, given)
         if lead is not None:
             self.broken |= lead > 0
         return climbed
 
 
-def _mean(seen: list[Seen]) -> Seen:
+def _mean(seen: list[Evaluation]) -> Evaluation:
     leads = [one.margin for one in seen if one.margin is not None]
-    return Seen(
+    return Evaluation(
         torch.stack([one.climbed for one in seen]).mean(0),
         torch.stack([one.given for one in seen]).mean(0),
         torch.stack(leads).mean(0) if leads else None,

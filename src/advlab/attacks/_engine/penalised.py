@@ -10,7 +10,7 @@ from torch import Tensor
 from ...core.randomness import Rng
 from ...threats.base import per_example
 from ..base import input_gradient
-from .minimum_norm import Chase, MinimumNorm
+from .minimum_norm import MinimumNorm, NearestSoFar
 
 
 class Penalised(MinimumNorm):
@@ -29,47 +29,50 @@ class Penalised(MinimumNorm):
     """The margin asked for, in units of the clean one."""
     first_weight: PositiveFloat = 4.0
 
-    def hunt(self, chase: Chase, rng: Rng) -> None:
-        weight = torch.full_like(chase.clean, self.first_weight)
+    def minimise(self, nearest: NearestSoFar, rng: Rng) -> None:
+        weight = torch.full_like(nearest.clean, self.first_weight)
         low, high = torch.zeros_like(weight), torch.full_like(weight, float("inf"))
         for _ in range(self.rounds):
-            rows = chase.left()
+            rows = nearest.active_rows()
             if len(rows) == 0:
                 return
             won = torch.zeros_like(weight, dtype=torch.bool)
-            won[rows] = self.descend(chase, rows, weight[rows])
+            won[rows] = self.descend(nearest, rows, weight[rows])
             high = torch.where(won, torch.minimum(high, weight), high)
             low = torch.where(won, low, torch.maximum(low, weight))
             weight = torch.where(high.isfinite(), (low + high) / 2, 10 * weight)
 
     @abstractmethod
     def descend(
-        self, chase: Chase, rows: Tensor, weight: Float[Tensor, " rows"]
+        self, nearest: NearestSoFar, rows: Tensor, weight: Float[Tensor, " rows"]
     ) -> Bool[Tensor, " rows"]:
-        """Minimise for one c a row, noting every point; whether an adversarial one was seen."""
+        """Minimise for one c per row, noting every point; whether an adversarial one was seen."""
 
-    def unit(self, chase: Chase, rows: Tensor, dual: float) -> Float[Tensor, " rows"]:
+    def boundary_distance(
+        self, nearest: NearestSoFar, rows: Tensor, dual: float
+    ) -> Float[Tensor, " rows"]:
         """The distance to the linearised boundary: clean margin over dual norm of its slope."""
-        x = chase.x[rows]
-        rivals = chase.at(rows).rivals(x, 1)
-        margin, _, slopes = chase.linearised(x, rivals, rows)
+        x = nearest.x[rows]
+        rivals = nearest.decision_of(rows).rivals(x, 1)
+        margin, _, slopes = nearest.linearised(x, rivals, rows)
         length = torch.linalg.vector_norm(slopes[:, 0], dual, dim=1)
         flat = (length == 0) | (margin == 0)
         return torch.where(flat, 1.0, margin.abs() / torch.where(flat, 1.0, length))
 
     def hinge(
-        self, chase: Chase, rows: Tensor, point: Tensor
+        self, nearest: NearestSoFar, rows: Tensor, point: Tensor
     ) -> tuple[Float[Tensor, " rows"], Float[Tensor, "rows *shape"], Bool[Tensor, " rows"]]:
         """max(0, confidence - margin) by the clean margin, its slope, and where it is zero."""
-        scale = chase.clean[rows].abs()
+        scale = nearest.clean[rows].abs()
         scale = torch.where(scale > 0, scale, 1.0)
         with torch.enable_grad():
             leaf = point.detach().requires_grad_()
-            margin = chase.at(rows).leads(leaf).amax(1)
+            margin = nearest.decision_of(rows).differences(leaf).amax(1)
             slope = input_gradient(margin, leaf)
         margin = margin.detach()
-        chase.forwards, chase.backwards = chase.forwards + len(point), chase.backwards + len(point)
+        nearest.forwards += len(point)
+        nearest.backwards += len(point)
         sure = margin / scale > self.confidence
-        chase.note(point, torch.where(sure, margin, -1.0), rows)
+        nearest.note(point, torch.where(sure, margin, -1.0), rows)
         value = (self.confidence - margin / scale).clamp(min=0.0)
         return value, -slope * per_example(~sure / scale, slope), sure

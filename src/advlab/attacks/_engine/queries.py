@@ -1,4 +1,4 @@
-"""What an attack without gradients sees: one number a query, and rows that leave when broken."""
+"""What an attack without gradients sees: one number per query; broken rows leave."""
 
 from collections.abc import Callable
 
@@ -8,40 +8,48 @@ from torch import Tensor
 
 from ...core.randomness import Rng
 from ...losses import ModelLoss
-from ..base import Scout
+from ...threats import Threat
+from ..base import BestSoFar
 from .margins import Decision, classifies, rows_may_leave
 
 
 class Query:
     """The margin of a classifier, whose rows leave once it is positive; else the loss itself.
 
-    `rows` are those still in play. Their points are kept in `found`, in the shape (rows, d).
+    `rows` are those still in play. What was found for all is in `found`, in the shape (batch, d).
+
+    Args:
+        best: Remembers the worst, and knows the loss.
+        rng: One generator, or one per replicate.
+        climb_margin: Whether to climb the margin, where the loss is about classes.
     """
 
-    def __init__(self, scout: Scout, rng: Rng, climb_margin: bool):
-        self.scout, self._rng = scout, rng
-        scout.start()
-        loss = scout.loss
+    def __init__(self, best: BestSoFar, rng: Rng, climb_margin: bool):
+        self.best, self._rng = best, rng
+        best.note_clean()
+        loss = best.loss
         if climb_margin and isinstance(loss, ModelLoss):
             with torch.no_grad():
-                climb_margin = classifies(loss, loss.outputs(scout.x))
+                climb_margin = classifies(loss, loss.outputs(best.x))
         self._decision = Decision(loss) if climb_margin and isinstance(loss, ModelLoss) else None
         self._leaving = self._decision is not None and rows_may_leave(loss, rng)
-        self.found = scout.x.flatten(1).clone()
-        self.rows = torch.arange(len(scout.x), device=scout.x.device)
-        self.leave(self.value(self.found), self.found)
+        self.found = best.x.flatten(1).clone()
+        self.rows = torch.arange(len(best.x), device=best.x.device)
+        self.drop_broken(self.value(self.found), self.found)
 
     def value(self, point: Float[Tensor, "rows d"]) -> Float[Tensor, " rows"]:
         """What is climbed, at one point for each of the rows in play."""
-        shaped = point.reshape(-1, *self.scout.x.shape[1:])
-        self.scout.forwards += len(point)
+        shaped = point.reshape(-1, *self.best.x.shape[1:])
+        self.best.forwards += len(point)
         with torch.no_grad():
             if self._decision is None:
-                return self.scout.checked(self.scout.loss(shaped))
+                return self.best.checked(self.best.loss(shaped))
             return self._decision.margin(shaped)
 
-    def leave(self, value: Tensor, point: Float[Tensor, "rows d"]) -> Int[Tensor, " kept"] | None:
-        """Keep the points of broken rows and let them go; the places of the others, if any went."""
+    def drop_broken(
+        self, value: Tensor, point: Float[Tensor, "rows d"]
+    ) -> Int[Tensor, " kept"] | None:
+        """Store the points of broken rows and drop them; the places of the rest, if any went."""
         if not self._leaving or not bool((value > 0).any()):
             return None
         gone, kept = (value > 0).nonzero()[:, 0], (value <= 0).nonzero()[:, 0]
@@ -50,7 +58,8 @@ class Query:
         self._decision = None if self._decision is None else self._decision.rows(kept)
         return kept
 
-    def keep(self, point: Float[Tensor, "rows d"]) -> None:
+    def store(self, point: Float[Tensor, "rows d"]) -> None:
+        """These points are what was found for the rows in play."""
         self.found[self.rows] = point
 
     def draw(self, kind: Callable[[Tensor, Rng], Tensor], *shape: int) -> Tensor:
@@ -58,7 +67,12 @@ class Query:
 
         A row with a generator of its own gets the same ones whoever has left.
         """
-        like = self.scout.x
+        like = self.best.x
         if isinstance(self._rng, torch.Generator):
             return kind(like.new_empty(len(self.rows), *shape), self._rng)
         return kind(like.new_empty(len(like), *shape), self._rng)[self.rows]
+
+
+def clip(point: Tensor, threat: Threat) -> Tensor:
+    """The point with every coordinate inside the limits of inputs, where there are limits."""
+    return point if threat.limits is None else point.clamp(*threat.limits)

@@ -14,7 +14,7 @@ from .queries import Query
 
 @dataclass(frozen=True)
 class Squares:
-    """Squares of an image (channels, height, width): one place a row, one sign a channel."""
+    """Squares of an image (channels, height, width): one place per row, one sign per channel."""
 
     channels: int
     height: int

@@ -1,4 +1,4 @@
-"""Step sizes that adapt, row by row: what moves an attack that needs no tuning."""
+"""The step sizes of APGD, which adapt row by row."""
 
 import math
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ...threats import Ball, Threat
+from ...threats import Threat
 from ...threats.base import per_example
 
 
@@ -22,8 +22,8 @@ def checkpoints(steps: int) -> list[int]:
 
 
 @dataclass
-class Progress:
-    """Where a climb is: its points and gradients, and the best of each row so far."""
+class AscentState:
+    """Where an ascent is: its points and gradients, and the best of each row so far."""
 
     point: Float[Tensor, "batch *shape"]
     value: Float[Tensor, " batch"]
@@ -36,18 +36,20 @@ class Progress:
     """Whether the last step went up."""
 
     @classmethod
-    def at(cls, point: Tensor, value: Tensor, grad: Tensor) -> "Progress":
+    def at(cls, point: Tensor, value: Tensor, grad: Tensor) -> "AscentState":
+        """At its start."""
         best = point.clone(), value.clone(), grad.clone()
         return cls(point, value, grad, point, *best, torch.ones_like(value, dtype=torch.bool))
 
-    def arrive(self, point: Tensor, value: Tensor, grad: Tensor) -> None:
+    def advance(self, point: Tensor, value: Tensor, grad: Tensor) -> None:
+        """One step further, to this point with its value and gradient."""
         self.rose = value > self.value
         self.previous, self.point, self.value, self.grad = self.point, point, value, grad
         better = (value > self.best_value).nonzero()[:, 0]
         self.best[better], self.best_value[better] = point[better], value[better]
         self.best_grad[better] = grad[better]
 
-    def go_back(self, rows: Bool[Tensor, " batch"]) -> None:
+    def restart_from_best(self, rows: Bool[Tensor, " batch"]) -> None:
         """These rows start again from their best point, at rest."""
         wide = per_example(rows, self.point)
         self.point = torch.where(wide, self.best, self.point)
@@ -55,11 +57,12 @@ class Progress:
         self.grad = torch.where(wide, self.best_grad, self.grad)
         self.value = torch.where(rows, self.best_value, self.value)
 
-    def keep(self, places: Tensor) -> None:
-        _keep(self, places)
+    def keep_rows(self, kept: Tensor) -> None:
+        """Forget all rows but these."""
+        _keep_rows(self, kept)
 
 
-class Halving:
+class HalvingSteps:
     """Steps of twice the radius at first, halved at a checkpoint where fewer than 3/4 of the steps
     since the last one rose, or where neither size nor best value changed since (APGD, Algorithm 1).
 
@@ -77,10 +80,11 @@ class Halving:
         self.halved = torch.ones_like(rows, dtype=torch.bool)
 
     def move(self, grad: Tensor) -> Tensor:
+        """The next step along this gradient."""
         return per_example(self.size, grad) * self.threat.steepest(grad)
 
-    def look(self, step: int, seen: Progress) -> Bool[Tensor, " batch"] | None:
-        """Count a step; at a checkpoint halve, and say which rows go back to their best."""
+    def update(self, step: int, seen: AscentState) -> Bool[Tensor, " batch"] | None:
+        """Count a step; at a checkpoint halve, and say which rows restart from their best."""
         self.rises += seen.rose
         self.since += 1
         if step not in self.checks:
@@ -93,11 +97,12 @@ class Halving:
         self.rises, self.since = torch.zeros_like(self.size), 0
         return self.halved
 
-    def keep(self, places: Tensor) -> None:
-        _keep(self, places)
+    def keep_rows(self, kept: Tensor) -> None:
+        """Forget all rows but these."""
+        _keep_rows(self, kept)
 
 
-class Sparse:
+class SparseSteps:
     """Steps in l1 along the signs of the largest entries of the gradient (Croce & Hein 2021).
 
     A fifth of all entries at first; then 2/3 of those that the best move uses, reconsidered every
@@ -108,7 +113,7 @@ class Sparse:
 
     momentum = 1.0
 
-    def __init__(self, threat: Ball, center: Tensor, steps: int):
+    def __init__(self, threat: Threat, center: Tensor, steps: int):
         flat = center.flatten(1)
         self.threat, self.center, self.every = threat, center, max(int(0.04 * steps), 1)
         self.size = torch.full_like(flat[:, 0], threat.radius)
@@ -123,7 +128,7 @@ class Sparse:
         scale = self.size[:, None] / signs.abs().sum(1, keepdim=True).clamp(min=1)
         return (scale * signs).reshape(grad.shape)
 
-    def look(self, step: int, seen: Progress) -> Bool[Tensor, " batch"] | None:
+    def update(self, step: int, seen: AscentState) -> Bool[Tensor, " batch"] | None:
         if step % self.every:
             return None
         used = (seen.best - self.center).flatten(1).count_nonzero(dim=1).to(self.used)
@@ -133,19 +138,20 @@ class Sparse:
         self.count, self.used = (used / 1.5).floor().clamp(min=1), used
         return sparser
 
-    def keep(self, places: Tensor) -> None:
-        _keep(self, places)
+    def keep_rows(self, kept: Tensor) -> None:
+        """Forget all rows but these."""
+        _keep_rows(self, kept)
 
 
-def step_rule(threat: Threat, center: Tensor, steps: int) -> Halving | Sparse:
+def step_rule(threat: Threat, center: Tensor, steps: int) -> HalvingSteps | SparseSteps:
     """The rule that suits the geometry."""
-    if isinstance(threat, Ball) and threat.norm == "l1":
-        return Sparse(threat, center, steps)
-    return Halving(threat, center.flatten(1)[:, 0], steps)
+    if threat.sparse:
+        return SparseSteps(threat, center, steps)
+    return HalvingSteps(threat, center.flatten(1)[:, 0], steps)
 
 
-def _keep(state: object, places: Tensor) -> None:
-    """Of every tensor that a state holds, a row an example, these rows."""
+def _keep_rows(state: object, kept: Tensor) -> None:
+    """These rows of every tensor that a state holds, one row per example."""
     for name, value in vars(state).items():
         if isinstance(value, Tensor):
-            setattr(state, name, value[places])
+            setattr(state, name, value[kept])

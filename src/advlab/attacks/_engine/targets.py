@@ -10,29 +10,36 @@ from torch import Tensor
 from ...core.errors import AdvlabError
 from ...core.randomness import Rng, uniform
 from ...losses import ModelLoss
-from ..base import Scout
-from .margins import classifies
-from .objective import Climb, single
+from ..base import BestSoFar
+from .margins import classifies, single_output
+from .objective import Objective, Target
 
 Class = Annotated[int, Field(ge=0)]
 Targets = Literal["most_likely", "least_likely", "random"] | Class | tuple[Class, ...]
-"""The most or least likely other classes, random others, one class for all rows, or one a row.
+"""The most or least likely other classes, random others, one class for all rows, or one per row.
 
-A target is a way to break a row: the scout still keeps what is worst by the loss it was given. To
+A target is a way to break a row: what is kept is still the worst by the loss that was given. To
 have rows taken for a class, whatever else they could be taken for, attack that class as the label:
 ModelLoss(model, wanted, lambda outputs, y: -margin(outputs, y))."""
 
 
-def targets(
+def target_classes(
     which: Targets,
     outputs: Float[Tensor, "batch k"],
     y: Int[Tensor, " batch"],
     count: int,
     rng: Rng,
 ) -> Int[Tensor, "count batch"]:
-    """At most `count` targets for each row, none its own label unless that was asked for.
+    """At most `count` targets per row, none its own label unless that was asked for.
 
     Classes named by the user are one target; rows of that very class gain nothing by it.
+
+    Args:
+        which: The rule, or classes.
+        outputs: The scores at the clean inputs.
+        y: The labels.
+        count: How many targets; all other classes if there are fewer.
+        rng: For random targets.
     """
     if isinstance(which, int | tuple):
         return _named(which, outputs)[None]
@@ -54,24 +61,22 @@ def _named(which: int | tuple[int, ...], outputs: Float[Tensor, "batch k"]) -> T
     return torch.tensor(given, dtype=torch.long, device=outputs.device)
 
 
-def aims(
-    which: Targets | None, scout: Scout, count: int, rng: Rng
-) -> list[Int[Tensor, " batch"] | None]:
+def choose_targets(which: Targets | None, best: BestSoFar, count: int, rng: Rng) -> list[Target]:
     """The targets to try one after the other; None stands for any other class.
 
     Between two classes, or where there are none, a target says nothing.
     """
-    if which is None or not isinstance(scout.loss, ModelLoss):
+    if which is None or not isinstance(best.loss, ModelLoss):
         return [None]
     with torch.no_grad():
-        outputs = scout.loss.outputs(scout.x)
-    scout.forwards += len(scout.x)
-    if not classifies(scout.loss, outputs) or single(outputs) or outputs.shape[1] == 2:
+        outputs = best.loss.outputs(best.x)
+    best.forwards += len(best.x)
+    if not classifies(best.loss, outputs) or single_output(outputs) or outputs.shape[1] == 2:
         return [None]
-    return list(targets(which, outputs, scout.loss.y, count, rng))
+    return list(target_classes(which, outputs, best.loss.y, count, rng))
 
 
-def check_climb(climb: Climb, which: Targets | None) -> None:
+def check_target(climb: Objective, which: Targets | None) -> None:
     """A target needs a loss that knows classes."""
     if which is not None and climb == "given":
         raise AdvlabError(

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from ...attacks.base import Scout
+from ...attacks.base import BestSoFar
 from ...losses import evaluating
 from ...threats import Ball
 from ..evaluation import Doubt
@@ -43,8 +43,8 @@ def randomness(scene: Scene) -> list[Doubt]:
 def gradients(scene: Scene) -> list[Doubt]:
     """Gradients that are zero, or unlike what the outputs do a random move away."""
     x = scene.x[scene.few]
-    scout = Scout(scene.loss(scene.few), x)
-    slope = scout.clean_gradient.flatten(1)
+    best = BestSoFar(scene.loss(scene.few), x)
+    slope = best.clean_gradient.flatten(1)
     blind = float((slope == 0).all(1).double().mean())
     if blind > BLIND:
         text = (
@@ -55,7 +55,7 @@ def gradients(scene: Scene) -> list[Doubt]:
     if not isinstance(scene.ball, Ball) or scene.ball.radius == 0:
         return []
     moved = scene.ball.sample(x, rng=scene.rng("gradients"))
-    change = (scout.value(moved) - scout.value(x)).abs()
+    change = (best.value(moved) - best.value(x)).abs()
     foretold = (slope * (moved - x).flatten(1)).sum(1).abs()
     ratio = float(change.double().mean() / foretold.double().mean().clamp(min=1e-300))
     if ratio > TINY:

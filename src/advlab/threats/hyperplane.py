@@ -1,17 +1,17 @@
-"""The shortest move onto a hyperplane, free or inside a box: the geometry of FAB and DeepFool."""
+"""The shortest move onto a hyperplane, free or inside a box: the geometry of FAB and DeepFool.
+
+Norms are named by their order: 1, 2 or infinity.
+"""
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ...threats import Norm
-from ...threats.ball import DUAL, ORDER
-
 Box = tuple[float, float] | None
 
 
 def onto_plane(
-    norm: Norm,
+    order: float,
     slope: Float[Tensor, "batch d"],
     rise: Float[Tensor, " batch"],
     start: Float[Tensor, "batch d"],
@@ -19,20 +19,28 @@ def onto_plane(
 ) -> tuple[Float[Tensor, "batch d"], Bool[Tensor, " batch"]]:
     """The move of least norm with <slope, move> = rise that keeps start + move in the box.
 
-    Where no move of the box rises so far the one that rises furthest is given, and False with it.
+    Args:
+        order: The order of the norm that is least: 1, 2 or infinity.
+        slope, rise: One hyperplane per row.
+        start: Where each move starts; it lies in the box.
+        box: The lower and upper end of every coordinate, if there are any.
+
+    Returns:
+        The moves, and whether each reaches its plane. Where no move of the box rises so far, the
+        one that rises furthest is given.
     """
     largest = slope.abs().amax(1)
     scale = torch.where(largest > 0, largest, 1.0)
     weight, need = slope.abs() / scale[:, None], rise.abs() / scale
     toward = slope.sign() * torch.where(rise < 0, -1.0, 1.0)[:, None]
     if box is None:
-        return toward * _free(norm, weight, need), (largest > 0) | (rise == 0)
+        return toward * _free(order, weight, need), (largest > 0) | (rise == 0)
     room = torch.where(toward > 0, box[1] - start, start - box[0]).clamp(min=0.0)
-    return toward * _boxed(norm, weight, room, need), (weight * room).sum(1) >= need
+    return toward * _boxed(order, weight, room, need), (weight * room).sum(1) >= need
 
 
 def nearest_plane(
-    norm: Norm,
+    order: float,
     values: Float[Tensor, "batch planes"],
     slopes: Float[Tensor, "batch planes d"],
     start: Float[Tensor, "batch d"],
@@ -40,22 +48,25 @@ def nearest_plane(
 ) -> tuple[Float[Tensor, "batch d"], Float[Tensor, "batch d"], Float[Tensor, " batch"]]:
     """The shortest move onto one of several planes: the move, and that plane's slope and value.
 
-    Plane k is where values[k] + <slopes[k], move> = 0.
+    Args:
+        order: The order of the norm: 1, 2 or infinity.
+        values, slopes: Plane k is where values[k] + <slopes[k], move> = 0.
+        start, box: As in `onto_plane`.
     """
-    dual = torch.linalg.vector_norm(slopes, DUAL[norm], dim=2)
-    bound, order = (values.abs() / dual).nan_to_num(nan=float("inf")).sort(dim=1)
-    length, move, best = torch.full_like(bound[:, 0], float("inf")), start * 0, order[:, 0].clone()
+    dual = torch.linalg.vector_norm(slopes, _dual(order), dim=2)
+    bound, ranked = (values.abs() / dual).nan_to_num(nan=float("inf")).sort(dim=1)
+    length, move, best = torch.full_like(bound[:, 0], float("inf")), start * 0, ranked[:, 0].clone()
     for k in range(values.shape[1]):
         # Without the box a plane is no further away, and that rules most of them out.
         rows = (bound[:, k] < length).nonzero()[:, 0]
         if len(rows) == 0:
             break
-        plane = order[rows, k]
+        plane = ranked[rows, k]
         there, reached = onto_plane(
-            norm, slopes[rows, plane], -values[rows, plane], start[rows], box
+            order, slopes[rows, plane], -values[rows, plane], start[rows], box
         )
         # A plane that the box keeps out of reach is only a way out if all of them are.
-        far = torch.linalg.vector_norm(there, ORDER[norm], dim=1)
+        far = torch.linalg.vector_norm(there, order, dim=1)
         far = torch.where(reached, far, torch.finfo(far.dtype).max)
         closer = far < length[rows]
         chosen = rows[closer]
@@ -64,24 +75,28 @@ def nearest_plane(
     return move, slopes[row, best], values[row, best]
 
 
-def _free(norm: Norm, weight: Tensor, need: Tensor) -> Tensor:
-    if norm == "l1":
+def _dual(order: float) -> float:
+    return {1.0: float("inf"), 2.0: 2.0}.get(order, 1.0)
+
+
+def _free(order: float, weight: Tensor, need: Tensor) -> Tensor:
+    if order == 1:
         # The largest weight is one: all of the rise is bought there.
         first = torch.zeros_like(weight).scatter(1, weight.argmax(1, keepdim=True), 1.0)
         return first * need[:, None]
-    speed = _speed(norm, weight)
+    speed = _speed(order, weight)
     return speed * (need / (weight * speed).sum(1).clamp(min=1e-30))[:, None]
 
 
-def _boxed(norm: Norm, weight: Tensor, room: Tensor, need: Tensor) -> Tensor:
-    if norm == "l1":
+def _boxed(order: float, weight: Tensor, room: Tensor, need: Tensor) -> Tensor:
+    if order == 1:
         return _best_value_first(weight, room, need)
-    return _together(weight, _speed(norm, weight), room, need)
+    return _together(weight, _speed(order, weight), room, need)
 
 
-def _speed(norm: Norm, weight: Tensor) -> Tensor:
+def _speed(order: float, weight: Tensor) -> Tensor:
     """Free coordinates of the best move are a multiple of this: the weights in l2, one in linf."""
-    return weight if norm == "l2" else (weight > 0).to(weight)
+    return weight if order == 2 else (weight > 0).to(weight)
 
 
 def _best_value_first(weight: Tensor, room: Tensor, need: Tensor) -> Tensor:

@@ -1,20 +1,14 @@
 """AutoAttack: an ensemble without knobs, each member only on what the others left."""
 
-import time
-from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
-from jaxtyping import Bool
 from pydantic import PositiveInt
 from torch import Tensor
 
 from ..core.randomness import Rng
-from ..losses import ModelLoss, margin
 from ..threats import Threat
-from ._engine.channels_last import relaid
-from ._engine.margins import classifies
-from ._engine.objective import Climb, Hill, may_leave
+from ._engine.cascade import Cascade, MemberResult, mean_value
+from ._engine.objective import Climb
 from .apgd import APGD
 from .base import Attack, Attacked, Loss, Scout
 from .fab import FAB
@@ -25,21 +19,6 @@ DRAWS = 20
 """Evaluations averaged at each point of a random model; both as published."""
 
 
-@dataclass(frozen=True)
-class Stage:
-    """What one member of an ensemble did."""
-
-    name: str
-    rows: int
-    """How many it was sent to."""
-    broken: int
-    """How many of these it broke; none where the loss knows no classes."""
-    seconds: float
-    forwards: int
-    """Rows that went through the model, and, for `backwards`, back."""
-    backwards: int
-
-
 class AutoAttack(Attack):
     """The ensembles of Croce & Hein 2020, for any number of classes from two up.
 
@@ -47,11 +26,22 @@ class AutoAttack(Attack):
     plus      APGD on cross entropy and DLR with 5 restarts, FAB with 5, Square, the targeted two
     rand      APGD on cross entropy and DLR, gradients averaged over 20 draws of a random model
 
-    Rows leave once their margin is positive, those wrong at the clean input at once, so each member
-    works on what the cheaper ones left. Targets are the 9 likeliest other classes or all there are;
-    of two classes a target says nothing. The answer is the largest margin found: hand it the margin
-    as loss to read off what was broken. Losses without classes meet APGD and Square on themselves.
-    Stacks of replicates keep all rows.
+    Members run as a cascade, the same that `advlab.evaluate` runs: rows leave once their margin is
+    not below zero (a tie is an error), those wrong at the clean input at once, so each member works
+    on what the cheaper ones left. Targets are the 9 likeliest other classes or all there are; of
+    two classes a target says nothing. The answer is the largest margin found: hand it the margin as
+    loss to read off what was broken. The share of broken rows is a LOWER bound of the robust error.
+    Losses without classes meet APGD and Square on themselves. Stacks of replicates keep all rows.
+
+    Args:
+        version: which of the three ensembles.
+        steps: steps of each APGD and FAB run.
+        queries: points that Square tries per example.
+
+    Example:
+        loss = ModelLoss(model, y, margin)
+        found, results = AutoAttack().run(loss, x, ball, rng=generator("mine"))
+        robust_error = is_error(found.loss).double().mean()
     """
 
     version: Literal["standard", "plus", "rand"] = "standard"
@@ -61,19 +51,31 @@ class AutoAttack(Attack):
     def __init__(self, version: str = "standard", **settings: Any):
         super().__init__(**{"version": version, **settings})
 
-    def run(self, loss: Loss, x: Tensor, ball: Threat, *, rng: Rng) -> tuple[Attacked, list[Stage]]:
-        """What a call returns, and the account of its members, the clean inputs first."""
+    def run(
+        self, loss: Loss, x: Tensor, ball: Threat, *, rng: Rng
+    ) -> tuple[Attacked, list[MemberResult]]:
+        """What a call returns, and the account of each member.
+
+        Args:
+            loss: the loss of each input, as a rule `ModelLoss(model, y, margin)`.
+            x: the clean inputs, shape (batch, ...).
+            ball: the threat set around each input.
+            rng: one generator, or one per replicate when the rows are a stack of replicates.
+
+        Returns:
+            The worst inputs with their losses, and one `MemberResult` per member in the order in
+            which they ran; the first, "clean", counts the rows that were wrong from the start.
+        """
         ball.check_center(x)
         scout = Scout(loss, x.detach())
-        stages = self._ensemble(scout, ball, rng) if ball.radius > 0 else []
-        self._check_inside(scout.worst.x, scout.x, ball)
-        return scout.worst, stages
+        results = self._cascade(scout, ball, rng)
+        return scout.worst, results
 
     def search(self, scout: Scout, threat: Threat, rng: Rng) -> None:
-        self._ensemble(scout, threat, rng)
+        self._cascade(scout, threat, rng)
 
     def members(self) -> dict[str, Attack]:
-        """The attacks of this version, in their order."""
+        """The attacks of this version by name, in their order."""
 
         def apgd(climb: Climb, **more: Any) -> APGD:
             return APGD(steps=self.steps, climb=climb, early_exit=True, **more)
@@ -102,64 +104,20 @@ class AutoAttack(Attack):
             "FAB targeted": fab,
         }
 
-    def _ensemble(self, scout: Scout, threat: Threat, rng: Rng) -> list[Stage]:
-        begun, draws = time.perf_counter(), DRAWS if self.version == "rand" else 1
-        judge = _judge(scout)
-        if judge is None:
-            members = {"APGD": APGD(steps=self.steps), "Square": Square(queries=self.queries)}
-            return [_stage(*one, scout, threat, rng) for one in members.items()]
-        Hill(judge, draws=draws)  # looks at the clean inputs
-        wrong = int((judge.worst.loss > 0).sum())
-        clean = Stage("clean", len(scout.x), wrong, _since(begun), judge.forwards, 0)
-        stages = [_stage(*one, judge, threat, rng) for one in self.members().items()]
-        if judge is not scout:
-            Hill(scout, draws=draws).value(judge.worst.x)
-            scout.start()
-            scout.forwards += judge.forwards
-            scout.backwards += judge.backwards
-        return [clean, *stages]
-
-
-def _judge(scout: Scout) -> Scout | None:
-    """A scout by margin for the same rows; None where there are no classes."""
-    if not isinstance(scout.loss, ModelLoss):
-        return None
-    with torch.no_grad():
-        outputs = scout.loss.outputs(scout.x)
-    scout.forwards += len(scout.x)
-    if not classifies(scout.loss, outputs):
-        return None
-    judged = scout.loss if scout.loss.loss is margin else scout.loss.climbing(margin)
-    loss = relaid(judged, scout.x)
-    return scout if loss is scout.loss else Scout(loss, scout.x)
-
-
-def _stage(name: str, attack: Attack, scout: Scout, threat: Threat, rng: Rng) -> Stage:
-    """Send an attack to the rows that are not broken yet, and book what it did."""
-    begun, forwards, backwards = time.perf_counter(), scout.forwards, scout.backwards
-    before = _broken(scout)
-    stay = before & may_leave(scout.loss, rng)
-    index = (~stay).nonzero()[:, 0]
-    if not bool(stay.any()):
-        attack.search(scout, threat, rng)
-    elif len(index):
-        part = scout.part(index)
-        attack.search(part, threat, rng)
-        scout.join(index, part)
-    return Stage(
-        name,
-        len(index),
-        int((_broken(scout) & ~before).sum()),
-        _since(begun),
-        scout.forwards - forwards,
-        scout.backwards - backwards,
-    )
-
-
-def _broken(scout: Scout) -> Bool[Tensor, " batch"]:
-    judged = isinstance(scout.loss, ModelLoss) and scout.loss.loss is margin
-    return (scout.worst.loss > 0) & judged
-
-
-def _since(begun: float) -> float:
-    return time.perf_counter() - begun
+    def _cascade(self, scout: Scout, threat: Threat, rng: Rng) -> list[MemberResult]:
+        """Run the members, and tell the scout what they found by the loss that it was given."""
+        draws = DRAWS if self.version == "rand" else 1
+        cascade = Cascade(scout.loss, scout.x, threat, rng, draws)
+        without_classes = {"APGD": APGD(steps=self.steps), "Square": Square(queries=self.queries)}
+        for name, attack in (self.members() if cascade.classes else without_classes).items():
+            cascade.run_member(name, attack)
+        scout.forwards += sum(result.forwards for result in cascade.results)
+        scout.backwards += sum(result.backwards for result in cascade.results)
+        if cascade.loss is scout.loss:
+            scout.note(scout.x, cascade.clean)
+            scout.note(cascade.points, cascade.worst)
+            return cascade.results
+        for point in (scout.x, cascade.points):
+            scout.note(point, scout.checked(mean_value(scout.loss, point, draws)))
+            scout.forwards += draws * len(point)
+        return cascade.results

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Shaped
+from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
 from .core.errors import AdvlabError
@@ -69,6 +69,19 @@ def margin(outputs: Outputs, y: Targets) -> Values:
     check_labels(outputs, y)
     own = outputs.gather(1, y[:, None])[:, 0]
     return outputs.masked_fill(_one_hot(outputs, y), float("-inf")).amax(1) - own
+
+
+def is_error(margins: Values) -> Bool[Tensor, " batch"]:
+    """Whether examples with these margins (see `margin`) are errors: where the margin is not < 0.
+
+    The one rule of the package for ties. Scores that tie (margin 0) leave the answer to the order
+    of the classes, so a tie is an error, as is a margin that is not a number; a certificate must
+    prove a margin strictly below zero.
+
+    Args:
+        margins: the largest other score less the score of the label, one value per example.
+    """
+    return ~(margins < 0)
 
 
 def dlr(outputs: Outputs, y: Targets) -> Values:

@@ -7,7 +7,7 @@ from torch import nn
 
 from advlab.attacks import APGD, FAB, AutoAttack, Square, autoattack
 from advlab.core.errors import AdvlabError
-from advlab.losses import ModelLoss, cross_entropy, logistic, margin, squared
+from advlab.losses import ModelLoss, cross_entropy, is_error, logistic, margin, squared
 from advlab.models import Stack
 from advlab.threats import Ball
 
@@ -39,13 +39,13 @@ def test_it_breaks_exactly_what_can_be_broken_of_a_linear_model(norm):
     y = (x @ w + torch.randn(80, generator=rng, dtype=torch.float64)).sign()
     ball = Ball(norm=norm, radius={"l1": 1.0, "l2": 0.5, "linf": 0.15}[norm])
     exact = -y * (x @ w) + ball.radius * ball.dual_norm(w) > 0
-    found, stages = AutoAttack(**QUICK).run(
+    found, results = AutoAttack(**QUICK).run(
         ModelLoss(lambda x: x @ w, y, margin), x, ball, rng=seeded(1)
     )
-    assert torch.equal(found.loss > 0, exact)
+    assert torch.equal(is_error(found.loss), exact)
     assert 0.1 < exact.double().mean() < 0.9
-    assert stages[0].broken == int((-y * (x @ w) > 0).sum()) > 0
-    assert sum(stage.broken for stage in stages) == int(exact.sum())
+    assert results[0].broken == int((-y * (x @ w) > 0).sum()) > 0
+    assert sum(result.broken for result in results) == int(exact.sum())
 
 
 @pytest.mark.parametrize("classes", [1, 2, 3, 4, 5, 10])
@@ -56,20 +56,20 @@ def test_each_member_is_sent_to_what_the_others_left(version, classes, monkeypat
     y = torch.arange(24) % max(2, classes)
     y = 2 * y - 1 if classes == 1 else y
     ball, attack = Ball(norm="linf", radius=0.3), AutoAttack(version, steps=5, queries=10)
-    found, stages = attack.run(ModelLoss(model, y, margin), x, ball, rng=seeded(0))
+    found, results = attack.run(ModelLoss(model, y, margin), x, ball, rng=seeded(0))
     # All but Square's one look for classes.
-    assert 0 <= model.rows - sum(stage.forwards for stage in stages) <= 24
-    assert [stage.name for stage in stages] == ["clean", *attack.members()]
+    assert 0 <= model.rows - sum(result.forwards for result in results) <= 24
+    assert [result.name for result in results] == ["clean", *attack.members()]
     left = 24
-    for stage in stages:
-        assert stage.rows == left
-        assert 0 <= stage.broken <= stage.rows
-        left -= stage.broken
+    for result in results:
+        assert result.rows == left
+        assert 0 <= result.broken <= result.rows
+        left -= result.broken
     with torch.no_grad():
         clean, end = margin(model.model(x), y), margin(model.model(found.x), y)
-    assert stages[0].broken == int((clean > 0).sum())
+    assert results[0].broken == int(is_error(clean).sum())
     assert 0 < left < 24
-    assert int((end > 0).sum()) == 24 - left
+    assert int(is_error(end).sum()) == 24 - left
 
 
 @pytest.mark.parametrize("classes", [1, 4])
@@ -92,13 +92,13 @@ def test_rows_wrong_at_the_clean_input_are_not_attacked_and_broken_ones_cost_no_
     y[:10] = (y[:10] + 1) % 4
     watched = Recorder(model)
     loss, ball = ModelLoss(watched, y, margin), Ball(norm="l2", radius=50.0)
-    found, stages = AutoAttack(**QUICK).run(loss, x, ball, rng=seeded(0))
-    wrong = margin(model(x), y) > 0
+    found, results = AutoAttack(**QUICK).run(loss, x, ball, rng=seeded(0))
+    wrong = is_error(margin(model(x), y))
     assert torch.equal(found.x[wrong], x[wrong])
-    assert (found.loss > 0).all()
-    assert stages[0].broken == int(wrong.sum()) >= 8
-    assert [stage.rows for stage in stages[2:]] == [stages[1].rows - stages[1].broken, 0, 0]
-    assert stages[-1].forwards == 0
+    assert (is_error(found.loss)).all()
+    assert results[0].broken == int(wrong.sum()) >= 8
+    assert [result.rows for result in results[2:]] == [results[1].rows - results[1].broken, 0, 0]
+    assert results[-1].forwards == 0
     assert sum(len(p) for p in watched.seen[1:]) < 8 * len(x)
 
 
@@ -106,9 +106,9 @@ def test_it_is_no_weaker_than_its_members():
     model, x, y = trained(6)
     loss, ball = ModelLoss(model, y, margin), Ball(norm="linf", radius=0.4)
     whole = AutoAttack(**QUICK)
-    found = whole(loss, x, ball, rng=seeded(0)).loss > 0
+    found = is_error(whole(loss, x, ball, rng=seeded(0)).loss)
     for member in whole.members().values():
-        alone = member(loss, x, ball, rng=seeded(0)).loss > 0
+        alone = is_error(member(loss, x, ball, rng=seeded(0)).loss)
         assert int((alone & ~found).sum()) == 0
     assert 0 < int(found.sum()) < len(x)
 
@@ -119,9 +119,9 @@ def test_losses_without_classes_meet_apgd_and_square():
     regression = ModelLoss(network(1, classes=1), target, squared)
     own = lambda x: x.square().sum(1)  # noqa: E731
     for loss in (regression, own):
-        found, stages = AutoAttack(**QUICK).run(loss, x, ball, rng=seeded(0))
-        assert [stage.name for stage in stages] == ["APGD", "Square"]
-        assert [stage.broken for stage in stages] == [0, 0]
+        found, results = AutoAttack(**QUICK).run(loss, x, ball, rng=seeded(0))
+        assert [result.name for result in results] == ["clean", "APGD", "Square"]
+        assert [result.broken for result in results] == [0, 0, 0]
         assert (found.loss >= APGD(steps=15)(loss, x, ball, rng=seeded(0)).loss).all()
         assert (found.loss > loss(x)).all()
 
@@ -130,13 +130,25 @@ def test_a_stack_keeps_its_rows_and_radius_zero_does_nothing():
     nets = [network(seed) for seed in range(2)]
     x, y, ball = inputs(9), torch.arange(6) % 3, Ball(norm="l2", radius=1.0)
     loss = ModelLoss(Stack(nets), y, margin)
-    found, stages = AutoAttack(**QUICK).run(loss, x, ball, rng=[seeded(0), seeded(1)])
-    assert {stage.rows for stage in stages} == {6}
-    broken = int((found.loss > 0).sum())
-    assert sum(stage.broken for stage in stages) == broken > 0
-    still, stages = AutoAttack(**QUICK).run(loss, x, ball.with_radius(0.0), rng=seeded(0))
+    found, results = AutoAttack(**QUICK).run(loss, x, ball, rng=[seeded(0), seeded(1)])
+    assert {result.rows for result in results} == {6}
+    broken = int((is_error(found.loss)).sum())
+    assert sum(result.broken for result in results) == broken > 0
+    still, results = AutoAttack(**QUICK).run(loss, x, ball.with_radius(0.0), rng=seeded(0))
     assert torch.equal(still.x, x)
-    assert stages == []
+    assert [result.forwards for result in results] == [6, 0, 0, 0, 0]
+    assert sum(result.broken for result in results) == results[0].broken
+
+
+@pytest.mark.parametrize("score", [0.0, float("nan")])
+def test_ties_and_what_is_no_number_are_errors(score):
+    loss = ModelLoss(lambda x: x.new_full((len(x), 3), score), torch.zeros(10).long(), margin)
+    found, results = AutoAttack(**QUICK).run(
+        loss, inputs(0, rows=10), Ball(norm="linf", radius=0.1), rng=seeded(0)
+    )
+    assert bool(is_error(found.loss).all())
+    assert [result.broken for result in results] == [10, 0, 0, 0, 0]
+    assert [result.rows for result in results] == [10, 0, 0, 0, 0]
 
 
 def test_the_random_version_beats_single_draws_on_a_random_model():

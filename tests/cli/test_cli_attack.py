@@ -16,7 +16,7 @@ from advlab.cli import main
 
 MODEL = "evaluated_nets:trained"
 QUICK = ("--eps", "0.1", "--box", "0,1", "--attack", "fast", "--no-certificates")
-TIMES = {"seconds", "certifying_seconds", "finished", "folder", "efforts", "commit"}
+TIMES = {"seconds", "certifying_seconds", "finished", "folder", "members", "commit"}
 
 
 def called(*arguments: object) -> int:

@@ -78,7 +78,7 @@ def test_programs_can_be_evaluated(tmp_path, kind):
         for one in (model, nets.trained())
     )
     assert found.broken_by == own.broken_by
-    assert found.efforts[0].forwards
+    assert found.members[0].forwards
 
 
 def script(path: Path) -> Path:

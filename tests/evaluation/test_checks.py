@@ -1,4 +1,4 @@
-"""Every doubt is raised where it should be, and a model without tricks raises none."""
+"""Every warning is raised where it should be, and a model without tricks raises none."""
 
 from dataclasses import replace
 
@@ -12,9 +12,9 @@ from advlab.attacks import FGM, PGD, AutoAttack
 from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator
 from advlab.evaluation import plan
-from advlab.evaluation.cascade import examine
-from advlab.evaluation.checks import Scene, curves
-from advlab.evaluation.checks.rivals import Rivalry
+from advlab.evaluation.batch import evaluate_batch
+from advlab.evaluation.checks import CheckContext, monotonicity
+from advlab.evaluation.checks.comparison_attacks import ComparisonAttacks
 from advlab.threats import Ball, Cap
 
 BALL = Ball(norm="linf", radius=0.1, box=(0.0, 1.0))
@@ -25,7 +25,7 @@ def kinds(model, x=None, y=None, ball=BALL, attack="fast", **settings) -> list[s
     data = nets.blobs()
     x, y = data[0] if x is None else x, data[1] if y is None else y
     found = advlab.evaluate(model, x, y, ball, attack, certificates=(), **settings)
-    return [doubt.kind for doubt in found.doubts]
+    return [warning.kind for warning in found.check_warnings]
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def kinds(model, x=None, y=None, ball=BALL, attack="fast", **settings) -> list[s
     ],
     ids=["linf", "AutoAttack", "l2", "l1"],
 )
-def test_a_model_without_tricks_raises_no_doubt(ball, attack):
+def test_a_model_without_tricks_raises_no_warning(ball, attack):
     assert kinds(nets.trained(), ball=ball, attack=attack) == []
 
 
@@ -75,7 +75,7 @@ def test_an_attack_of_ones_own_is_measured_alone():
         for checks in (True, False)
     )
     assert checked.robust_error == alone.robust_error
-    assert "black_box" in {doubt.kind for doubt in checked.doubts}
+    assert "black_box" in {warning.kind for warning in checked.check_warnings}
 
 
 def test_what_another_model_gives_away():
@@ -103,7 +103,7 @@ def test_eps_of_another_scale(scale, ball, advice):
     x, y = nets.blobs()
     model = nets.Around(before=lambda x: x / scale)
     found = advlab.evaluate(model, scale * x, y, ball, FGM(), certificates=())
-    (text,) = [doubt.text for doubt in found.doubts if doubt.kind == "eps_scale"]
+    (text,) = [one.text for one in found.check_warnings if one.kind == "eps_scale"]
     assert advice in text
 
 
@@ -125,7 +125,7 @@ def test_standardised_images_without_a_box():
 def test_labels_by_other_names():
     x, y = nets.blobs()
     found = advlab.evaluate(nets.trained(), x, torch.tensor([1, 2, 0])[y], BALL, "fast")
-    (text,) = [doubt.text for doubt in found.doubts if doubt.kind == "labels"]
+    (text,) = [one.text for one in found.check_warnings if one.kind == "labels"]
     assert "other names" in text
     model = nets.Around(behind=lambda z: -z)
     found = advlab.evaluate(model, x, y, BALL, "fast", checks=True)
@@ -143,45 +143,45 @@ def test_inputs_are_cast_to_the_weights_and_that_is_said():
     assert kinds(nets.trained(), x.double(), y) == ["dtype"]
 
 
-def test_errors_that_fall_are_doubted_and_rising_ones_are_not():
+def test_errors_that_fall_are_warned_of_and_rising_ones_are_not():
     rising = [torch.arange(64) < k for k in (4, 10, 10, 30)]
-    assert curves._falls("more steps break", "kind", [1, 2, 3, 4], rising) == []
+    assert monotonicity._falls("more steps break", "kind", [1, 2, 3, 4], rising) == []
     falling = [torch.arange(64) < k for k in (4, 10, 5, 30)]
-    (doubt,) = curves._falls("more steps break", "kind", [1, 2, 3, 4], falling)
-    assert "more steps break less: 8% of rows at 3, 16% at 2" in doubt.text
+    (warning,) = monotonicity._falls("more steps break", "kind", [1, 2, 3, 4], falling)
+    assert "more steps break less: 8% of rows at 3, 16% at 2" in warning.text
 
 
-def scene_after(model, attack, ball=BALL, **changes) -> Scene:
+def context_after(model, attack, ball=BALL, **changes) -> CheckContext:
     x, y = nets.blobs()
     chosen = plan(attack)
-    rows = replace(examine(model, x, y, ball, chosen, (), generator("test")), **changes)
-    return Scene(model, x, y, ball, chosen, 0, rows=rows)
+    outcomes = evaluate_batch(model, x, y, ball, chosen, (), generator("test"))
+    return CheckContext(model, x, y, ball, chosen, 0, outcomes=replace(outcomes, **changes))
 
 
 def test_a_certificate_that_lies_is_caught():
     ball = Ball(norm="linf", radius=0.3, box=(0.0, 1.0))
     bound = torch.full((120,), -1.0)
-    _, doubts = curves.over_radii(scene_after(nets.trained(), PGD(), ball, bound=bound))
-    assert [doubt.kind for doubt in doubts] == ["certificate"]
-    _, doubts = curves.over_radii(scene_after(nets.trained(), PGD(), ball))
-    assert doubts == []
+    _, warnings = monotonicity.over_radii(context_after(nets.trained(), PGD(), ball, bound=bound))
+    assert [warning.kind for warning in warnings] == ["certificate"]
+    _, warnings = monotonicity.over_radii(context_after(nets.trained(), PGD(), ball))
+    assert warnings == []
 
 
 def test_a_black_box_of_the_plan_counts_without_another_try():
-    rivalry = Rivalry(scene_after(nets.rounded(), SHORT))
-    rivalry.black_box()
-    assert [doubt.kind for doubt in rivalry.doubts] == ["black_box"]
-    assert rivalry.efforts == []
+    compared = ComparisonAttacks(context_after(nets.rounded(), SHORT))
+    compared.black_box()
+    assert [warning.kind for warning in compared.warnings] == ["black_box"]
+    assert compared.members == []
 
 
 def test_the_largest_radius_is_certain_loss():
     """Within it each row has an input of another predicted class: the exact error is 1."""
-    scene = scene_after(nets.trained(), FGM())
-    radius = curves._radius_of_certain_loss(scene)
+    context = context_after(nets.trained(), FGM())
+    radius = monotonicity._radius_of_certain_loss(context)
     with torch.no_grad():
-        answers = nets.trained()(scene.x).argmax(1)
-    far = torch.cdist(scene.x[scene.few], scene.x[scene.few], p=float("inf"))
-    same = answers[scene.few][:, None] == answers[scene.few]
+        answers = nets.trained()(context.x).argmax(1)
+    far = torch.cdist(context.x[context.few], context.x[context.few], p=float("inf"))
+    same = answers[context.few][:, None] == answers[context.few]
     nearest = far.masked_fill(same, float("inf")).amin(1)
     assert bool((nearest <= radius).all())
     assert float(nearest.max()) == pytest.approx(radius, rel=2e-3)

@@ -1,4 +1,4 @@
-"""The practitioner's call: right on linear models, honest about bounds, and doubtful of itself."""
+"""The practitioner's call: right on linear models, honest about bounds, and critical of itself."""
 
 import itertools
 
@@ -103,7 +103,7 @@ class Masked(nn.Module):
         return (10 * x.flatten(1)[:, :3]).round()
 
 
-def test_it_doubts_its_own_result():
+def test_it_warns_of_its_own_result():
     x, y = data()
     ball = Ball(norm="linf", radius=0.01)
     model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3)).double().train()

@@ -86,10 +86,27 @@ def wide() -> nn.Module:
 
 
 def slow() -> nn.Module:
-    """Two hundredths of a second a pass: time enough to be killed."""
+    """Two hundredths of a second per pass: time enough to be killed."""
 
     def wait(x: Tensor) -> Tensor:
         time.sleep(0.02)
         return x
 
     return Around(before=wait)
+
+
+def pictures(n: int = 24) -> tuple[Tensor, Tensor]:
+    """Images of noise, labelled by the convolutional network itself but for every eighth."""
+    x = torch.rand(n, 2, 8, 8, generator=torch.Generator().manual_seed(0))
+    with torch.no_grad():
+        y = convolutional()(x).argmax(1)
+    return x, torch.where(torch.arange(n) % 8 == 0, (y + 1) % CLASSES, y)
+
+
+def convolutional() -> nn.Sequential:
+    """An untrained network for images of shape (2, 8, 8)."""
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        return nn.Sequential(
+            nn.Conv2d(2, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(144, CLASSES)
+        ).eval()

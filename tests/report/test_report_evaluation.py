@@ -29,12 +29,12 @@ def about(**changes) -> dict:
             "robust_error": (0.1, 0.6),
             "certified_error": (0.3, 0.9),
         },
-        "doubts": [{"kind": "random", "text": "the model is <random>"}],
+        "check_warnings": [{"kind": "random", "text": "the model is <random>"}],
         "checks": True,
-        "efforts": [
+        "members": [
             {
                 "name": "APGD",
-                "tried": 9,
+                "rows": 9,
                 "broken": 2,
                 "seconds": 1.5,
                 "forwards": 90,
@@ -58,7 +58,7 @@ def example(shape: tuple[int, ...]) -> dict:
     return {**words, "original": before, "perturbed": before + 0.01 * rng.normal(size=shape)}
 
 
-def test_the_page_says_the_bracket_the_doubts_and_the_work():
+def test_the_page_says_the_bracket_the_warnings_and_the_work():
     page = render_evaluation(about(), [example((1, 8, 8))])
     for part in ("30.0&nbsp;%", "60.0&nbsp;%", "1 warning", "&lt;random&gt;", "APGD", "proved 4",
                  "not linear", "Row 3: 1 becomes 2", "net&lt;script&gt;"):  # fmt: skip
@@ -68,7 +68,7 @@ def test_the_page_says_the_bracket_the_doubts_and_the_work():
 
 
 def test_without_certificate_the_upper_end_is_one():
-    page = render_evaluation(about(certified_error=None, doubts=[], certificates={}), [])
+    page = render_evaluation(about(certified_error=None, check_warnings=[], certificates={}), [])
     assert "100&nbsp;%" in page
     assert "No certificate knows this model" in page
     assert "No warnings" in page

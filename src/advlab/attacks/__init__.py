@@ -1,10 +1,10 @@
 """Attacks: one algorithm per file, one interface, one registry."""
 
+from ._engine.cascade import MemberResult as MemberResult
 from ._engine.minimum_norm import Minimal as Minimal
 from ._engine.minimum_norm import MinimumNorm as MinimumNorm
 from .apgd import APGD as APGD
 from .autoattack import AutoAttack as AutoAttack
-from .autoattack import Stage as Stage
 from .base import Attack as Attack
 from .base import Attacked as Attacked
 from .base import Loss as Loss

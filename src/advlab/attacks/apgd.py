@@ -31,7 +31,7 @@ class APGD(Attack):
     Example:
         >>> attack = APGD(climb="dlr", target="most_likely", early_exit=True)
         >>> found = attack(ModelLoss(model, y, margin), x, ball, rng=generator("mine"))
-        >>> broken = found.loss > 0
+        >>> broken = found.loss >= 0
     """
 
     steps: PositiveInt = 100

@@ -1,20 +1,14 @@
 """AutoAttack: an ensemble without knobs, each member only on what the others left."""
 
-import time
-from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
-from jaxtyping import Bool
 from pydantic import PositiveInt
 from torch import Tensor
 
 from ..core.randomness import Rng
-from ..losses import ModelLoss, margin
 from ..threats import Threat
-from ._engine.channels_last import relaid
-from ._engine.margins import classifies, rows_may_leave
-from ._engine.objective import AttackObjective, Objective
+from ._engine.cascade import Cascade, MemberResult, mean_value
+from ._engine.objective import Objective
 from .apgd import APGD
 from .base import Attack, Attacked, BestSoFar, Loss
 from .fab import FAB
@@ -25,21 +19,6 @@ DRAWS = 20
 """Evaluations averaged at each point of a random model; both as published."""
 
 
-@dataclass(frozen=True)
-class Stage:
-    """What one member of an ensemble did."""
-
-    name: str
-    rows: int
-    """How many it was sent to."""
-    broken: int
-    """How many of these it broke; none where the loss knows no classes."""
-    seconds: float
-    forwards: int
-    """Rows that went through the model, and, for `backwards`, back."""
-    backwards: int
-
-
 class AutoAttack(Attack):
     """The ensembles of Croce & Hein 2020, for any number of classes from two up.
 
@@ -47,11 +26,22 @@ class AutoAttack(Attack):
     plus      APGD on cross entropy and DLR with 5 restarts, FAB with 5, Square, the targeted two
     rand      APGD on cross entropy and DLR, gradients averaged over 20 draws of a random model
 
-    Rows leave once their margin is positive, those wrong at the clean input at once, so each member
-    works on what the cheaper ones left. Targets are the 9 likeliest other classes or all there are;
-    of two classes a target says nothing. The answer is the largest margin found: hand it the margin
-    as loss to read off what was broken. Losses without classes meet APGD and Square on themselves.
-    Stacks of replicates keep all rows.
+    Members run as a cascade, the same that `advlab.evaluate` runs: rows leave once their margin is
+    not below zero (a tie is an error), those wrong at the clean input at once, so each member works
+    on what the cheaper ones left. Targets are the 9 likeliest other classes or all there are; of
+    two classes a target says nothing. The answer is the largest margin found: hand it the margin as
+    loss to read off what was broken. The share of broken rows is a LOWER bound of the robust error.
+    Losses without classes meet APGD and Square on themselves. Stacks of replicates keep all rows.
+
+    Args:
+        version: which of the three ensembles.
+        steps: steps of each APGD and FAB run.
+        queries: points that Square tries per example.
+
+    Example:
+        loss = ModelLoss(model, y, margin)
+        found, results = AutoAttack().run(loss, x, ball, rng=generator("mine"))
+        robust_error = is_error(found.loss).double().mean()
     """
 
     version: Literal["standard", "plus", "rand"] = "standard"
@@ -61,19 +51,31 @@ class AutoAttack(Attack):
     def __init__(self, version: str = "standard", **settings: Any):
         super().__init__(**{"version": version, **settings})
 
-    def run(self, loss: Loss, x: Tensor, ball: Threat, *, rng: Rng) -> tuple[Attacked, list[Stage]]:
-        """What a call returns, and the account of its members, the clean inputs first."""
+    def run(
+        self, loss: Loss, x: Tensor, ball: Threat, *, rng: Rng
+    ) -> tuple[Attacked, list[MemberResult]]:
+        """What a call returns, and the account of each member.
+
+        Args:
+            loss: the loss of each input, as a rule `ModelLoss(model, y, margin)`.
+            x: the clean inputs, shape (batch, ...).
+            ball: the threat set around each input.
+            rng: one generator, or one per replicate when the rows are a stack of replicates.
+
+        Returns:
+            The worst inputs with their losses, and one `MemberResult` per member in the order in
+            which they ran; the first, "clean", counts the rows that were wrong from the start.
+        """
         ball.check_center(x)
         best = BestSoFar(loss, x.detach())
-        stages = self._ensemble(best, ball, rng) if ball.radius > 0 else []
-        self._check_inside(best.worst.x, best.x, ball)
-        return best.worst, stages
+        results = self._cascade(best, ball, rng)
+        return best.worst, results
 
     def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
-        self._ensemble(best, threat, rng)
+        self._cascade(best, threat, rng)
 
     def members(self) -> dict[str, Attack]:
-        """The attacks of this version, in their order."""
+        """The attacks of this version by name, in their order."""
 
         def apgd(climb: Objective, **more: Any) -> APGD:
             return APGD(steps=self.steps, climb=climb, early_exit=True, **more)
@@ -102,66 +104,20 @@ class AutoAttack(Attack):
             "FAB targeted": fab,
         }
 
-    def _ensemble(self, best: BestSoFar, threat: Threat, rng: Rng) -> list[Stage]:
-        begun, draws = time.perf_counter(), DRAWS if self.version == "rand" else 1
-        judge = _judge(best)
-        if judge is None:
-            members = {"APGD": APGD(steps=self.steps), "Square": Square(queries=self.queries)}
-            return [_stage(*one, best, threat, rng) for one in members.items()]
-        AttackObjective(judge, draws=draws).merge()  # evaluates the clean inputs
-        wrong = int((judge.worst.loss > 0).sum())
-        clean = Stage("clean", len(best.x), wrong, _since(begun), judge.forwards, 0)
-        stages = [_stage(*one, judge, threat, rng) for one in self.members().items()]
-        if judge is not best:
-            objective = AttackObjective(best, draws=draws)
-            objective.value(judge.worst.x)
-            objective.merge()
-            best.note_clean()
-            best.forwards += judge.forwards
-            best.backwards += judge.backwards
-        return [clean, *stages]
-
-
-def _judge(best: BestSoFar) -> BestSoFar | None:
-    """A best-so-far by margin for the same rows; None where there are no classes."""
-    if not isinstance(best.loss, ModelLoss):
-        return None
-    with torch.no_grad():
-        outputs = best.loss.outputs(best.x)
-    best.forwards += len(best.x)
-    if not classifies(best.loss, outputs):
-        return None
-    judged = best.loss if best.loss.loss is margin else best.loss.climbing(margin)
-    loss = relaid(judged, best.x)
-    return best if loss is best.loss else BestSoFar(loss, best.x)
-
-
-def _stage(name: str, attack: Attack, best: BestSoFar, threat: Threat, rng: Rng) -> Stage:
-    """Send an attack to the rows that are not broken yet, and book what it did."""
-    begun, forwards, backwards = time.perf_counter(), best.forwards, best.backwards
-    before = _broken(best)
-    stay = before & rows_may_leave(best.loss, rng, one_generator=True)
-    index = (~stay).nonzero()[:, 0]
-    if not bool(stay.any()):
-        attack.search(best, threat, rng)
-    elif len(index):
-        part = best.part(index)
-        attack.search(part, threat, rng)
-        best.join(index, part)
-    return Stage(
-        name,
-        len(index),
-        int((_broken(best) & ~before).sum()),
-        _since(begun),
-        best.forwards - forwards,
-        best.backwards - backwards,
-    )
-
-
-def _broken(best: BestSoFar) -> Bool[Tensor, " batch"]:
-    judged = isinstance(best.loss, ModelLoss) and best.loss.loss is margin
-    return (best.worst.loss > 0) & judged
-
-
-def _since(begun: float) -> float:
-    return time.perf_counter() - begun
+    def _cascade(self, best: BestSoFar, threat: Threat, rng: Rng) -> list[MemberResult]:
+        """Run the members, and tell the best what they found by the loss that it was given."""
+        draws = DRAWS if self.version == "rand" else 1
+        cascade = Cascade(best.loss, best.x, threat, rng, draws)
+        without_classes = {"APGD": APGD(steps=self.steps), "Square": Square(queries=self.queries)}
+        for name, attack in (self.members() if cascade.classes else without_classes).items():
+            cascade.run_member(name, attack)
+        best.forwards += sum(result.forwards for result in cascade.results)
+        best.backwards += sum(result.backwards for result in cascade.results)
+        if cascade.loss is best.loss:
+            best.note(best.x, cascade.clean)
+            best.note(cascade.points, cascade.worst)
+            return cascade.results
+        for point in (best.x, cascade.points):
+            best.note(point, best.checked(mean_value(best.loss, point, draws)))
+            best.forwards += draws * len(point)
+        return cascade.results

@@ -6,6 +6,7 @@ from pydantic import Field, PositiveInt
 from torch import Tensor
 
 from ..core.randomness import Rng
+from ..losses import is_error
 from ..threats.base import per_example
 from ._engine.minimum_norm import MinimumNorm, NearestSoFar
 
@@ -33,7 +34,7 @@ class FAB(MinimumNorm):
     Example:
         >>> loss = ModelLoss(model, y, margin)
         >>> distance = FAB(targets=9).minimum(loss, x, "linf", box=(0, 1), rng=rng).distance
-        >>> broken = FAB()(loss, x, Ball(norm="linf", radius=0.1), rng=rng).loss > 0
+        >>> broken = FAB()(loss, x, Ball(norm="linf", radius=0.1), rng=rng).loss >= 0
     """
 
     steps: PositiveInt = 100
@@ -88,7 +89,7 @@ class FAB(MinimumNorm):
         """The next point of each row, from its margin and its linearised scores."""
         clean, here = x.flatten(1), point.flatten(1)
         # The backward step; the planes stay those of the point it leaves, just over the boundary.
-        back = torch.where((margin > 0)[:, None], clean + self.back * (here - clean), here)
+        back = torch.where(is_error(margin)[:, None], clean + self.back * (here - clean), here)
         values = values + (slopes * (back - here)[:, None]).sum(2)
         move, slope, value = nearest.threat.nearest_plane(values, slopes, back)
         rise = -(value + (slope * (clean - back)).sum(1))

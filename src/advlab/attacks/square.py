@@ -40,7 +40,7 @@ class Square(Attack):
 
     Example:
         >>> found = Square(queries=1000)(ModelLoss(model, y, margin), x, ball, rng=rng)
-        >>> broken = found.loss > 0
+        >>> broken = found.loss >= 0
     """
 
     queries: PositiveInt = 5000

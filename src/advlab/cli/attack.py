@@ -51,7 +51,7 @@ Batch = Annotated[
     int | None, typer.Option(min=1, help="Rows at a time; what fits in memory if left out.")
 ]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the examples drawn and of the attacks.")]
-Checks = Annotated[bool, typer.Option(help="Doubt the result.")]
+Checks = Annotated[bool, typer.Option(help="Look for reasons to doubt the result.")]
 Certificates = Annotated[bool, typer.Option(help="Look for an upper bound.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
@@ -79,8 +79,8 @@ def attack(
 ) -> None:
     """Bracket the robust error of a model: from below by attacks, from above by certificates.
 
-    Writes evaluation.json and report.html. The result comes with the doubts that the tool has about
-    it. docs/attack.md says how to read it and how to name models.
+    Writes evaluation.json and report.html. The result comes with warnings where there is reason to
+    doubt it. docs/attack.md says how to read it and how to name models.
 
     Examples:
 
@@ -107,7 +107,7 @@ def attack(
         "checks": checks,
         "transfer": load_model(transfer)[0] if transfer else None,
     }
-    found = _bracket(net, sample, ball, seed, folder / "batches", resume, settings)
+    found = _evaluate(net, sample, ball, seed, folder / "batches", resume, settings)
     about = _about(found, sample, ball, model, data, eps, seed, checks)
     _write(folder, about, found, sample)
     if as_json:
@@ -123,17 +123,17 @@ def _ball(norm: Literal["l1", "l2", "linf"], eps: str, box: tuple[float, float] 
     return Ball(norm=norm, radius=number(eps, "eps"), box=box)
 
 
-def _bracket(
+def _evaluate(
     net: "Callable[[Tensor], Tensor]", sample: "Sample", ball: "Ball", seed: int, store: Path,
     resume: bool, settings: dict[str, Any],
 ) -> "Evaluation":  # fmt: skip
     from ..core.randomness import generator
     from ..evaluation import evaluate, plan
-    from ..evaluation.resume import Journal
+    from ..evaluation.resume import BatchStore
 
     plan(settings["attack"])  # a mistaken name must not cost the batches of an earlier run
     if not resume:
-        Journal(store, "").clear()
+        BatchStore(store, "").clear()
     rng = generator("attack", seed)
     try:
         return evaluate(

@@ -1,13 +1,12 @@
 """How robust is this model: a bracket from below by attack and from above by certificate."""
 
 from .evaluate import evaluate as evaluate
+from .evaluation import CheckWarning as CheckWarning
 from .evaluation import Curve as Curve
-from .evaluation import Doubt as Doubt
-from .evaluation import Effort as Effort
 from .evaluation import Evaluation as Evaluation
 from .evaluation import Example as Example
 from .evaluation import interval as interval
-from .outcomes import Find as Find
+from .outcomes import Counterexample as Counterexample
 from .suites import SUITES as SUITES
 from .suites import Plan as Plan
 from .suites import plan as plan

@@ -1,4 +1,4 @@
-"""The answer to "how robust is this model": a bracket, who found what, and the doubts."""
+"""The answer to "how robust is this model": a bracket, who found what, and the warnings."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -8,41 +8,17 @@ import torch
 from scipy import stats
 from torch import Tensor
 
+from ..attacks import MemberResult
+
 CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
-class Doubt:
+class CheckWarning:
     """A reason not to take the numbers at their word; docs/attack.md says more of each kind."""
 
     kind: str
     text: str
-
-
-@dataclass(frozen=True)
-class Effort:
-    """What one attack was given, what it broke, and what that took.
-
-    `forwards` and `backwards` count the rows that went through the model each way; None where the
-    model cannot be watched.
-    """
-
-    name: str
-    tried: int
-    broken: int
-    seconds: float
-    forwards: int | None = None
-    backwards: int | None = None
-
-    def __add__(self, other: "Effort") -> "Effort":
-        return Effort(
-            self.name,
-            self.tried + other.tried,
-            self.broken + other.broken,
-            self.seconds + other.seconds,
-            _sum(self.forwards, other.forwards),
-            _sum(self.backwards, other.backwards),
-        )
 
 
 @dataclass(frozen=True)
@@ -74,7 +50,8 @@ class Evaluation:
     """Errors over n examples, each with an interval for the population they were drawn from.
 
     `robust_error` counts what the attacks broke: a LOWER bound of the robust error. The truth lies
-    between it and `certified_error`, an upper bound that only some models allow (else None).
+    between it and `certified_error`, an upper bound that only some models allow (else None). An
+    example counts as an error unless its margin is below zero: ties are errors.
     """
 
     n: int
@@ -84,8 +61,11 @@ class Evaluation:
     attack: str
     threat: str
     intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
-    doubts: tuple[Doubt, ...] = ()
-    efforts: tuple[Effort, ...] = ()
+    check_warnings: tuple[CheckWarning, ...] = ()
+    """What the checks found, each with its kind; `warnings` has the texts alone."""
+    members: tuple[MemberResult, ...] = ()
+    """One account per attack in the order in which they ran: the look at the clean inputs first,
+    attacks of the checks, marked "(check)", last."""
     certificates: dict[str, int] = field(default_factory=dict)
     """How many rows each certificate proved robust."""
     refused: dict[str, str] = field(default_factory=dict)
@@ -97,11 +77,12 @@ class Evaluation:
     curves: tuple[Curve, ...] = ()
     examples: tuple[Example, ...] = field(default=(), repr=False)
     broken_by: tuple[str, ...] = field(default=(), repr=False)
-    """A word a row: "clean" (wrong from the start), the attack that broke it, "certified" or ""."""
+    """Per row "clean" (wrong from the start), the attack that broke it, "certified" or ""."""
 
     @property
     def warnings(self) -> list[str]:
-        return [doubt.text for doubt in self.doubts]
+        """Reasons not to take the numbers at their word, one sentence each."""
+        return [warning.text for warning in self.check_warnings]
 
     def numbers(self) -> dict[str, Any]:
         """Everything but the pictures as plain numbers, lists and words, for JSON."""
@@ -119,7 +100,7 @@ class Evaluation:
             f"robust error   at least {self.robust_error:.4f}  "
             f"{_shown(self.intervals['robust_error'])}  by {self.attack}",
             f"               at most {upper}",
-            *(f"  {_line(effort)}" for effort in self.efforts),
+            *(f"  {_line(member)}" for member in self.members),
             *self._proved(),
         ]
         return "\n".join(lines + [f"warning: {warning}" for warning in self.warnings])
@@ -139,18 +120,20 @@ def interval(wrong: Tensor) -> tuple[float, float]:
 
 
 def share(wrong: Tensor) -> float:
+    """The share of rows that are true."""
     return float(wrong.to(torch.float64).mean())
 
 
-def total(efforts: Sequence[Effort]) -> tuple[Effort, ...]:
-    """One effort a name, in the order in which the names first came."""
-    sums: dict[str, Effort] = {}
-    for effort in efforts:
-        sums[effort.name] = sums[effort.name] + effort if effort.name in sums else effort
+def total(results: Sequence[MemberResult]) -> tuple[MemberResult, ...]:
+    """One account per name, in the order in which the names first came."""
+    sums: dict[str, MemberResult] = {}
+    for one in results:
+        sums[one.name] = sums[one.name] + one if one.name in sums else one
     return tuple(sums.values())
 
 
 def counts(words: Sequence[str]) -> dict[str, int]:
+    """How often each word comes, in the order in which they first came; "" is left out."""
     return {word: words.count(word) for word in dict.fromkeys(words) if word}
 
 
@@ -158,13 +141,11 @@ def _bare(evaluation: Evaluation) -> Evaluation:
     return Evaluation(**{**vars(evaluation), "examples": ()})
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
-    return None if one is None or other is None else one + other
-
-
-def _line(effort: Effort) -> str:
-    work = "" if effort.forwards is None else f", {effort.forwards} rows forward"
-    return f"{effort.name}: broke {effort.broken} of {effort.tried} in {effort.seconds:.1f} s{work}"
+def _line(member: MemberResult) -> str:
+    return (
+        f"{member.name}: broke {member.broken} of {member.rows} in {member.seconds:.1f} s, "
+        f"{member.forwards} rows forward"
+    )
 
 
 def _shown(ends: tuple[float, float]) -> str:

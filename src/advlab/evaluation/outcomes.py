@@ -8,12 +8,14 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from .evaluation import Effort, counts
+from ..attacks import MemberResult
+from ..losses import is_error
+from .evaluation import counts
 
 
 @dataclass(frozen=True)
-class Find:
-    """A row that a check broke: by whom, at which point, with what margin."""
+class Counterexample:
+    """A row that a check broke: by which attack, with what margin, at which point."""
 
     row: int
     by: str
@@ -23,12 +25,12 @@ class Find:
 
 KEPT = 8
 """Broken inputs kept for the picture, of each batch and in all."""
-CLEAN, CERTIFIED, LEFT = "clean", "certified", ""
+CERTIFIED, STANDING = "certified", ""
 
 
 @dataclass(frozen=True)
-class Rows:
-    """One row an example: margins (positive is wrong), and a word for what became of it.
+class Outcomes:
+    """What became of each example: its margins (an error unless below zero), and by whom.
 
     `clean` is the margin of the input itself, `worst` the largest that was found, `bound` an upper
     bound of all (infinite where no certificate was had). `points` are the inputs that lost by most,
@@ -38,84 +40,89 @@ class Rows:
     clean: Float[Tensor, " n"]
     worst: Float[Tensor, " n"]
     bound: Float[Tensor, " n"]
-    fate: list[str]
-    proof: list[str]
-    """The certificate that gave the bound, a row."""
+    broken_by: list[str]
+    """Per row "clean", the attack that broke it, or "" while it stands."""
+    bounded_by: list[str]
+    """Per row the certificate that gave the bound."""
     shown: Int[Tensor, " k"]
     points: Float[Tensor, "k *shape"]
-    efforts: list[Effort] = field(default_factory=list)
+    members: list[MemberResult] = field(default_factory=list)
     refused: dict[str, str] = field(default_factory=dict)
     certifying: float = 0.0
     """Seconds that certificates took."""
 
     @property
     def wrong(self) -> Tensor:
-        return self.clean >= 0
+        """Errors at the clean input."""
+        return is_error(self.clean)
 
     @property
     def broken(self) -> Tensor:
-        return self.wrong | (self.worst >= 0)
+        """Errors at the clean input or at a point that was found."""
+        return self.wrong | is_error(self.worst)
 
     @property
     def uncertain(self) -> Tensor:
         """Neither certified nor right, or certified and yet broken: no proof of robustness."""
-        return (self.bound >= 0) | self.broken
+        return is_error(self.bound) | self.broken
 
-    def with_finds(self, finds: Sequence[Find]) -> "Rows":
-        """The same with rows that were broken elsewhere."""
-        worst, fate = self.worst.clone(), list(self.fate)
-        for find in finds:
-            worst[find.row], fate[find.row] = find.margin, find.by
-        shown = torch.cat([self.shown, torch.tensor([find.row for find in finds]).long()])
-        points = torch.cat([self.points, *(find.point[None] for find in finds)])
+    def with_counterexamples(self, found: Sequence[Counterexample]) -> "Outcomes":
+        """The same with rows that checks broke."""
+        worst, by = self.worst.clone(), list(self.broken_by)
+        for one in found:
+            worst[one.row], by[one.row] = one.margin, one.by
+        shown = torch.cat([self.shown, torch.tensor([one.row for one in found]).long()])
+        points = torch.cat([self.points, *(one.point[None] for one in found)])
         keep = worst[shown].sort(descending=True, stable=True).indices[:KEPT]
-        return replace(self, worst=worst, fate=fate, shown=shown[keep], points=points[keep])
+        return replace(self, worst=worst, broken_by=by, shown=shown[keep], points=points[keep])
 
-    def proofs(self) -> dict[str, int]:
+    def certified_counts(self) -> dict[str, int]:
+        """How many rows each certificate proved robust."""
         sure = (~self.uncertain).tolist()
         return dict(
-            counts([name if safe else "" for name, safe in zip(self.proof, sure, strict=True)])
+            counts([name if safe else "" for name, safe in zip(self.bounded_by, sure, strict=True)])
         )
 
-    def words(self) -> tuple[str, ...]:
-        """The fate of each row: who broke it, or that it is certified, or nothing."""
+    def labels(self) -> tuple[str, ...]:
+        """Per row who broke it, "certified", or "" where neither is known."""
         sure = (~self.uncertain).tolist()
         return tuple(
-            CERTIFIED if safe else word for word, safe in zip(self.fate, sure, strict=True)
+            CERTIFIED if safe else word for word, safe in zip(self.broken_by, sure, strict=True)
         )
 
     def tensors(self) -> dict[str, Tensor]:
+        """What a file keeps as tensors; `notes` is the rest, and `read` takes both."""
         names = ("clean", "worst", "bound", "shown", "points")
         return {name: getattr(self, name) for name in names}
 
     def notes(self) -> str:
-        kept = {"fate": self.fate, "proof": self.proof, "refused": self.refused}
-        kept["certifying"] = self.certifying
-        return json.dumps({**kept, "efforts": [asdict(effort) for effort in self.efforts]})
+        names = ("broken_by", "bounded_by", "refused", "certifying")
+        kept = {name: getattr(self, name) for name in names}
+        return json.dumps({**kept, "members": [asdict(member) for member in self.members]})
 
     @classmethod
-    def read(cls, tensors: dict[str, Tensor], notes: str) -> "Rows":
+    def read(cls, tensors: dict[str, Tensor], notes: str) -> "Outcomes":
         about = json.loads(notes)
-        efforts = [Effort(**effort) for effort in about.pop("efforts")]
-        return cls(**tensors, **about, efforts=efforts)
+        members = [MemberResult(**member) for member in about.pop("members")]
+        return cls(**tensors, **about, members=members)
 
 
-def joined(parts: Sequence[Rows]) -> Rows:
+def concatenate(parts: Sequence[Outcomes]) -> Outcomes:
     """The batches as one, with the worst of their kept points."""
     starts = torch.tensor([0, *(len(part.clean) for part in parts)]).cumsum(0)
     shown = torch.cat([part.shown + start for part, start in zip(parts, starts, strict=False)])
     points = torch.cat([part.points for part in parts])
     worst = torch.cat([part.worst for part in parts])
     keep = worst[shown].sort(descending=True, stable=True).indices[:KEPT]
-    return Rows(
+    return Outcomes(
         clean=torch.cat([part.clean for part in parts]),
         worst=worst,
         bound=torch.cat([part.bound for part in parts]),
-        fate=[word for part in parts for word in part.fate],
-        proof=[word for part in parts for word in part.proof],
+        broken_by=[name for part in parts for name in part.broken_by],
+        bounded_by=[name for part in parts for name in part.bounded_by],
         shown=shown[keep],
         points=points[keep],
-        efforts=[effort for part in parts for effort in part.efforts],
+        members=[member for part in parts for member in part.members],
         refused={name: why for part in parts for name, why in part.refused.items()},
         certifying=sum(part.certifying for part in parts),
     )

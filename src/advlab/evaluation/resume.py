@@ -14,15 +14,19 @@ from ..core.errors import AdvlabError
 from ..core.fingerprint import digest
 from ..threats import Threat
 from ..training.checkpoints import read_tensors, write_tensors
-from .outcomes import Rows
+from .outcomes import Outcomes
 from .suites import Plan
 
 
-class Journal:
-    """A folder with one safetensors file a batch, each written whole; nowhere if None is given.
+class BatchStore:
+    """A folder with one safetensors file per batch, each written whole.
 
     It belongs to one model, one data set and one set of settings, which its key sums up; the batch
     size is kept too, since memory may differ when the run goes on.
+
+    Args:
+        folder: where the files are; nothing is kept if None.
+        key: the name of everything that decides the result, see `batch_key`.
     """
 
     def __init__(self, folder: Path | None, key: str):
@@ -44,20 +48,22 @@ class Journal:
             )
         return int(about["batch"])
 
-    def read(self, first: int) -> Rows | None:
+    def read(self, first: int) -> Outcomes | None:
+        """The batch that starts at this row, or None if it is not here."""
         path = self._path(first)
         if path is None or not path.is_file():
             return None
         tensors, notes = read_tensors(path)
         if notes.get("key") != self.key:
             return None
-        return Rows.read(tensors, notes["rows"])
+        return Outcomes.read(tensors, notes["rows"])
 
-    def write(self, first: int, rows: Rows) -> None:
+    def write(self, first: int, outcomes: Outcomes) -> None:
+        """Keep the batch that starts at this row."""
         path = self._path(first)
         if path is not None:
             with _writing(path):
-                write_tensors(path, rows.tensors(), {"key": self.key, "rows": rows.notes()})
+                write_tensors(path, outcomes.tensors(), {"key": self.key, "rows": outcomes.notes()})
 
     def clear(self) -> None:
         """Forget all batches."""
@@ -104,7 +110,7 @@ class _writing:
             ) from None
 
 
-def key_of(
+def batch_key(
     model: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, threat: Threat, plan: Plan,
     certificates: object, batch: int | None, seed: int,
 ) -> str:  # fmt: skip

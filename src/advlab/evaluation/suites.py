@@ -17,7 +17,13 @@ class Plan:
     suite: bool = True
     """Whether it is after the best bound, whoever finds it; a single attack is measured alone."""
 
+    @property
+    def draws(self) -> int:
+        """Evaluations that its attacks average, for models that are random."""
+        return max(getattr(member, "draws", 1) for member in self.members.values())
+
     def canonical(self) -> str:
+        """All settings of all attacks in one line."""
         return "/".join(f"{type(a).__name__} {a.canonical()}" for a in self.members.values())
 
 

@@ -8,12 +8,12 @@ from torch import Tensor, nn
 from ..core.errors import AdvlabError
 from ..losses import check_labels, evaluating
 from ..threats import Threat
-from .evaluation import Doubt
+from .evaluation import CheckWarning
 
 FEW = 64
 
 
-class Cut(nn.Module):
+class ZeroGradient(nn.Module):
     """A model that lets no gradient through, as one whose gradient is zero."""
 
     def __init__(self, model: Callable[[Tensor], Tensor]):
@@ -26,10 +26,21 @@ class Cut(nn.Module):
         return outputs + nothing.reshape(-1, *[1] * (outputs.ndim - 1))
 
 
-def admitted(
+def validate(
     model: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, ball: Threat
-) -> tuple[Callable[[Tensor], Tensor], Tensor, list[Doubt]]:
-    """A model that can be attacked, the inputs as it takes them, and what was changed for that."""
+) -> tuple[Callable[[Tensor], Tensor], Tensor, list[CheckWarning]]:
+    """Refuse what cannot be evaluated; else the model and inputs ready for it.
+
+    Args:
+        model: maps inputs to scores; tried on a few rows in eval mode.
+        x: the inputs, shape (n, ...), inside the box of the threat set.
+        y: the labels, shape (n,).
+        ball: the threat set.
+
+    Returns:
+        A model that can be attacked (its gradient is zero where it lets none through), the inputs
+        in the type of its weights, and a warning if they were cast.
+    """
     if x.ndim < 2 or len(x) == 0 or y.shape != x.shape[:1]:
         raise AdvlabError(
             "x of shape (n, ...) and y of shape (n,), n at least 1",
@@ -41,7 +52,7 @@ def admitted(
     _check_outputs(outputs, x[:FEW])
     if outputs.ndim == 2 and outputs.shape[1] > 1:
         _check_classes(outputs, y)
-    return (model if _connected(model, x[:1]) else Cut(model)), x, notes
+    return (model if _connected(model, x[:1]) else ZeroGradient(model)), x, notes
 
 
 def first_outputs(model: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
@@ -64,18 +75,18 @@ def dtype_of(model: Callable[[Tensor], Tensor]) -> torch.dtype | None:
     return next((value.dtype for value in values if value.is_floating_point()), None)
 
 
-def _cast(model: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, list[Doubt]]:
+def _cast(model: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, list[CheckWarning]]:
     wanted = dtype_of(model)
     if wanted is None or wanted == x.dtype:
         return x, []
     text = f"inputs are {x.dtype}, the model's weights {wanted}: the inputs were cast"
-    return x.to(wanted), [Doubt("dtype", text)]
+    return x.to(wanted), [CheckWarning("dtype", text)]
 
 
 def _check_outputs(outputs: Tensor, x: Tensor) -> None:
     if outputs.ndim not in (1, 2) or len(outputs) != len(x):
         raise AdvlabError(
-            f"one row of scores an example, shape ({len(x)}, classes)",
+            f"one row of scores per example, shape ({len(x)}, classes)",
             f"outputs of shape {tuple(outputs.shape)}",
             "flatten what the model returns to (n, classes)",
         )

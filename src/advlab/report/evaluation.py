@@ -1,4 +1,4 @@
-"""One page for one evaluation: the bracket, who found what, the doubts, and the worst examples."""
+"""One page for one evaluation: bracket, who found what, warnings, and the worst examples."""
 
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version

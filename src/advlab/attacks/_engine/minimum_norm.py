@@ -102,7 +102,7 @@ class NearestSoFar:
         self.forwards = self.backwards = 0
         self._point = x.clone()
         self.clean = decision.margin(x)
-        self.distance = torch.where(self.clean > 0, 0.0, math.inf).to(x)
+        self.distance = torch.where(is_error(self.clean), 0.0, math.inf).to(x)
         self.forwards += len(x)
 
     @property
@@ -137,7 +137,7 @@ class NearestSoFar:
     def note(self, point: Tensor, margin: Tensor, rows: Tensor) -> None:
         """Remember the points that are wrong and nearer than those before."""
         distance = self.threat.norm_of(point - self.x[rows])
-        nearer = (margin > 0) & (distance < self.distance[rows])
+        nearer = is_error(margin) & (distance < self.distance[rows])
         self._point[rows[nearer]] = point[nearer]
         self.distance[rows[nearer]] = distance[nearer]
 
@@ -161,7 +161,7 @@ class NearestSoFar:
             # A little beyond the crossing, so that mostly it is the wrong side that moves.
             point = right + per_example(0.1 + 0.9 * share, right) * (wrong - right)
             margin = self.margin(point, rows)
-            over = margin > 0
+            over = is_error(margin)
             right = torch.where(per_example(over, point), right, point)
             wrong = torch.where(per_example(over, point), point, wrong)
             below, above = torch.where(over, below, margin), torch.where(over, margin, above)

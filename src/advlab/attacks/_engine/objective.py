@@ -8,7 +8,16 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ...core.randomness import Rng
-from ...losses import ModelLoss, PerExample, cross_entropy, dlr, logistic, margin, targeted_dlr
+from ...losses import (
+    ModelLoss,
+    PerExample,
+    cross_entropy,
+    dlr,
+    is_error,
+    logistic,
+    margin,
+    targeted_dlr,
+)
 from ...threats import Threat
 from ..base import Attacked, BestSoFar, input_gradient, value_and_gradient
 from .margins import classifies, rows_may_leave, single_output
@@ -199,7 +208,7 @@ class AttackObjective(BestSoFar):
         climbed, given, lead = seen[0] if len(seen) == 1 else _mean(seen)
         self.note(point, given)
         if lead is not None:
-            self.broken |= lead > 0
+            self.broken |= is_error(lead)
         return climbed
 
 

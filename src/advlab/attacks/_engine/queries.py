@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ...core.randomness import Rng
-from ...losses import ModelLoss
+from ...losses import ModelLoss, is_error
 from ...threats import Threat
 from ..base import BestSoFar
 from .margins import Decision, classifies, rows_may_leave
@@ -50,9 +50,10 @@ class Query:
         self, value: Tensor, point: Float[Tensor, "rows d"]
     ) -> Int[Tensor, " kept"] | None:
         """Store the points of broken rows and drop them; the places of the rest, if any went."""
-        if not self._leaving or not bool((value > 0).any()):
+        if not self._leaving or not bool(is_error(value).any()):
             return None
-        gone, kept = (value > 0).nonzero()[:, 0], (value <= 0).nonzero()[:, 0]
+        broken = is_error(value)
+        gone, kept = broken.nonzero()[:, 0], (~broken).nonzero()[:, 0]
         self.found[self.rows[gone]] = point[gone]
         self.rows = self.rows[kept]
         self._decision = None if self._decision is None else self._decision.rows(kept)

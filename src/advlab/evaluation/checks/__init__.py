@@ -3,10 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..evaluation import Curve, Doubt, Effort
-from ..outcomes import Find
-from .context import Scene as Scene
-from .curves import over_radii, over_steps
+from ...attacks import MemberResult
+from ..evaluation import CheckWarning, Curve
+from ..outcomes import Counterexample
+from .comparison_attacks import ComparisonAttacks
+from .context import CheckContext as CheckContext
 from .input_checks import (
     eps_of_another_scale,
     labels_unlike_outputs,
@@ -14,9 +15,9 @@ from .input_checks import (
     probabilities_not_logits,
 )
 from .model_checks import gradients, randomness, train_mode
-from .rivals import Rivalry
+from .monotonicity import over_radii, over_steps
 
-FIRST: tuple[Callable[[Scene], list[Doubt]], ...] = (
+BEFORE_ATTACK: tuple[Callable[[CheckContext], list[CheckWarning]], ...] = (
     randomness,
     train_mode,
     gradients,
@@ -28,30 +29,30 @@ FIRST: tuple[Callable[[Scene], list[Doubt]], ...] = (
 
 
 @dataclass
-class Second:
-    """What the checks after the attack came to."""
+class CheckResults:
+    """What the checks of a result came to: warnings, and what their attacks did and broke."""
 
-    doubts: list[Doubt] = field(default_factory=list)
-    efforts: list[Effort] = field(default_factory=list)
-    finds: list[Find] = field(default_factory=list)
+    warnings: list[CheckWarning] = field(default_factory=list)
+    members: list[MemberResult] = field(default_factory=list)
+    counterexamples: list[Counterexample] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
 
 
-def first_doubts(scene: Scene) -> list[Doubt]:
-    """What can be said before the attack."""
-    return [doubt for check in FIRST for doubt in check(scene)]
+def check_before_attack(context: CheckContext) -> list[CheckWarning]:
+    """What can be said of the model and the inputs before the attack."""
+    return [warning for check in BEFORE_ATTACK for warning in check(context)]
 
 
-def second_doubts(scene: Scene) -> Second:
+def check_result(context: CheckContext) -> CheckResults:
     """What only the attack's own result can show."""
-    if scene.ball.radius == 0:
-        return Second()
-    rivalry = Rivalry(scene)
-    rivalry.black_box()
-    rivalry.transfers()
-    found = Second(rivalry.doubts, rivalry.efforts, rivalry.finds)
+    if context.ball.radius == 0:
+        return CheckResults()
+    compared = ComparisonAttacks(context)
+    compared.black_box()
+    compared.transfers()
+    found = CheckResults(compared.warnings, compared.members, compared.counterexamples)
     for check in (over_radii, over_steps):
-        curve, doubts = check(scene)
+        curve, warnings = check(context)
         found.curves.append(curve)
-        found.doubts += doubts
+        found.warnings += warnings
     return found

@@ -7,10 +7,11 @@ from functools import cached_property
 import torch
 from torch import Tensor, nn
 
+from ...attacks._engine.channels_last import relaid
 from ...core.randomness import generator
 from ...losses import ModelLoss, evaluating, margin
 from ...threats import Threat
-from ..outcomes import Rows
+from ..outcomes import Outcomes
 from ..suites import Plan
 
 FEW = 64
@@ -18,8 +19,8 @@ FEW = 64
 
 
 @dataclass(frozen=True)
-class Scene:
-    """A model and examples before the attack, or (with `rows`) after it."""
+class CheckContext:
+    """A model and examples before the attack, or (with `outcomes`) after it."""
 
     model: Callable[[Tensor], Tensor]
     x: Tensor
@@ -27,14 +28,24 @@ class Scene:
     ball: Threat
     plan: Plan
     seed: int
-    rows: Rows | None = None
+    outcomes: Outcomes | None = None
     transfer: nn.Module | None = None
 
     def rng(self, check: str) -> torch.Generator:
+        """The random numbers of one check."""
         return generator("evaluate", "doubts", check, self.seed)
 
-    def loss(self, index: Tensor) -> ModelLoss:
+    def margin(self, index: Tensor) -> ModelLoss:
+        """The margin of some rows, by which they are judged."""
         return ModelLoss(self.model, self.y[index], margin)
+
+    def climbed(self, index: Tensor) -> ModelLoss:
+        """The same for attacks to climb: with channels last where that is faster."""
+        return self._climbed.rows(index)
+
+    @cached_property
+    def _climbed(self) -> ModelLoss:
+        return relaid(ModelLoss(self.model, self.y, margin), self.x)  # type: ignore[return-value]
 
     @cached_property
     def few(self) -> Tensor:
@@ -48,18 +59,20 @@ class Scene:
             return self.model(self.x[self.few])
 
     @cached_property
-    def left(self) -> Tensor:
-        """Some of the rows that no attack has broken and no certificate proved safe."""
-        if self.rows is None:
+    def standing(self) -> Tensor:
+        """Some of the rows that no attack has broken and no certificate proved robust."""
+        if self.outcomes is None:
             return self.few
-        return spread((self.rows.uncertain & ~self.rows.broken).nonzero()[:, 0])
+        return spread((self.outcomes.uncertain & ~self.outcomes.broken).nonzero()[:, 0])
 
     @property
     def classes(self) -> int:
+        """How many scores the model gives."""
         return self.outputs.shape[1] if self.outputs.ndim == 2 else 1
 
 
 def spread(index: Tensor, most: int = FEW) -> Tensor:
+    """At most so many of the rows, spread evenly."""
     if len(index) <= most:
         return index
     return index[torch.linspace(0, len(index) - 1, most).round().long()]

@@ -1,4 +1,4 @@
-"""Doubts about what was handed in: units of eps and inputs, labels, kind of outputs."""
+"""Checks of what was handed in: units of eps and inputs, labels, kind of outputs."""
 
 import math
 
@@ -7,37 +7,37 @@ from scipy import stats
 
 from ...losses import evaluating
 from ...threats import Ball
-from ..evaluation import Doubt
-from .context import Scene
+from ..evaluation import CheckWarning
+from .context import CheckContext
 
 LEVELS = 255
 
 
-def eps_of_another_scale(scene: Scene) -> list[Doubt]:
+def eps_of_another_scale(context: CheckContext) -> list[CheckWarning]:
     """An eps as large as the whole space, or below one grey level of inputs from 0 to 255."""
-    if not isinstance(scene.ball, Ball) or scene.ball.radius == 0:
+    if not isinstance(context.ball, Ball) or context.ball.radius == 0:
         return []
-    low, high = scene.ball.box or (float(scene.x.min()), float(scene.x.max()))
-    width, d, eps = high - low, scene.x[0].numel(), scene.ball.radius
-    across = {"linf": width, "l2": width * math.sqrt(d), "l1": width * d}[scene.ball.norm]
+    low, high = context.ball.box or (float(context.x.min()), float(context.x.max()))
+    width, d, eps = high - low, context.x[0].numel(), context.ball.radius
+    across = {"linf": width, "l2": width * math.sqrt(d), "l1": width * d}[context.ball.norm]
     if eps >= across > 0:
         meant = f"; did you mean {eps:g}/255?" if eps / LEVELS < across and width <= 2 else ""
         text = f"eps {eps:g} reaches across all inputs (from {low:g} to {high:g}){meant}"
-        return [Doubt("eps_scale", f"{text} Any input can be moved to any other.")]
+        return [CheckWarning("eps_scale", f"{text} Any input can be moved to any other.")]
     grey = low >= 0 and LEVELS / 2 < high <= LEVELS
     if grey and eps < 1 and eps * LEVELS >= 0.4:
         text = (
             f"eps {eps:.4g} is less than one grey level of inputs from {low:g} to {high:g}; did "
             f"you mean {eps * LEVELS:.3g}, or inputs divided by 255?"
         )
-        return [Doubt("eps_scale", text)]
+        return [CheckWarning("eps_scale", text)]
     return []
 
 
-def normalised_outside(scene: Scene) -> list[Doubt]:
+def normalised_outside(context: CheckContext) -> list[CheckWarning]:
     """Images that are standardised before the model sees them: eps is then in those units."""
-    x = scene.x[scene.few].double()
-    if x.ndim < 4 or float(x.min()) >= 0 or getattr(scene.ball, "box", None) is not None:
+    x = context.x[context.few].double()
+    if x.ndim < 4 or float(x.min()) >= 0 or getattr(context.ball, "box", None) is not None:
         return []
     mean, std = float(x.mean()), float(x.std())
     if abs(mean) > 0.6 or not 0.4 < std < 2.0:
@@ -47,37 +47,37 @@ def normalised_outside(scene: Scene) -> list[Doubt]:
         "box: eps is in those units, and perturbed images may be no images. Put the normalisation "
         "into the model (advlab.models.Normalised) and give inputs in [0, 1] with box 0,1"
     )
-    return [Doubt("normalisation", text)]
+    return [CheckWarning("normalisation", text)]
 
 
-def labels_unlike_outputs(scene: Scene) -> list[Doubt]:
+def labels_unlike_outputs(context: CheckContext) -> list[CheckWarning]:
     """Accuracy below chance, labels under other names, or far fewer labels than outputs."""
-    if scene.classes < 2 or len(scene.y) < 20:
+    if context.classes < 2 or len(context.y) < 20:
         return []
-    answers, y = _answers(scene), scene.y
-    right, chance = int((answers == y).sum()), 1 / scene.classes
-    if scene.classes >= 2 * (int(y.max()) + 1):
-        text = f"the model has {scene.classes} outputs, but labels only go up to {int(y.max())}"
-        return [Doubt("labels", f"{text}: is it a model for this task?")]
-    renamed = _renaming(answers, y, scene.classes)
+    answers, y = _answers(context), context.y
+    right, chance = int((answers == y).sum()), 1 / context.classes
+    if context.classes >= 2 * (int(y.max()) + 1):
+        text = f"the model has {context.classes} outputs, but labels only go up to {int(y.max())}"
+        return [CheckWarning("labels", f"{text}: is it a model for this task?")]
+    renamed = _renaming(answers, y, context.classes)
     if renamed is not None:
         new, same = renamed
-        names = ", ".join(f"{k} for {int(new[k])}" for k in range(scene.classes) if k != new[k])
+        names = ", ".join(f"{k} for {int(new[k])}" for k in range(context.classes) if k != new[k])
         text = (
             f"labels look like other names of the outputs: accuracy is {right / len(y):.0%} as "
             f"given, {same:.0%} if the model says {names[:120]}"
         )
-        return [Doubt("labels", text)]
+        return [CheckWarning("labels", text)]
     if stats.binomtest(right, len(y), chance, alternative="less").pvalue < 1e-3:
         text = f"accuracy {right / len(y):.1%} is below chance ({chance:.1%}): do labels match?"
-        return [Doubt("labels", text)]
+        return [CheckWarning("labels", text)]
     return []
 
 
-def probabilities_not_logits(scene: Scene) -> list[Doubt]:
+def probabilities_not_logits(context: CheckContext) -> list[CheckWarning]:
     """Outputs that are a softmax: differences vanish in rounding where the model is sure."""
-    out = scene.outputs
-    if scene.classes < 2 or float(out.min()) < 0:
+    out = context.outputs
+    if context.classes < 2 or float(out.min()) < 0:
         return []
     if not torch.allclose(out.sum(1), torch.ones_like(out[:, 0]), atol=1e-4):
         return []
@@ -85,12 +85,12 @@ def probabilities_not_logits(scene: Scene) -> list[Doubt]:
         "outputs are probabilities (a softmax): where the model is sure they round to 0 and 1 and "
         "hide the gradient. Return the logits"
     )
-    return [Doubt("softmax", text)]
+    return [CheckWarning("softmax", text)]
 
 
-def _answers(scene: Scene, size: int = 256) -> torch.Tensor:
-    with torch.no_grad(), evaluating(scene.model):
-        return torch.cat([scene.model(part).argmax(1) for part in scene.x.split(size)])
+def _answers(context: CheckContext, size: int = 256) -> torch.Tensor:
+    with torch.no_grad(), evaluating(context.model):
+        return torch.cat([context.model(part).argmax(1) for part in context.x.split(size)])
 
 
 def _renaming(

@@ -1,4 +1,4 @@
-"""Doubts about the model: its mode, its randomness, its gradients."""
+"""Checks of the model: its mode, its randomness, its gradients."""
 
 import torch
 from torch import nn
@@ -6,55 +6,56 @@ from torch import nn
 from ...attacks.base import BestSoFar
 from ...losses import evaluating
 from ...threats import Ball
-from ..evaluation import Doubt
-from .context import Scene
+from ..evaluation import CheckWarning
+from .context import CheckContext
 
-BLIND = 0.1
-"""The share of rows without a gradient from which on the attack counts as blind."""
+NO_GRADIENT = 0.1
+"""The share of rows without a gradient from which on they are warned of."""
 TINY, WILD = 30.0, 0.25
 """How many times more, or less, than its gradient foretells the margin moves, to call it so."""
 
 
-def train_mode(scene: Scene) -> list[Doubt]:
-    model = scene.model
+def train_mode(context: CheckContext) -> list[CheckWarning]:
+    """Modules in train mode that compute something else there."""
+    model = context.model
     if not isinstance(model, nn.Module) or not any(
-        m.training for m in model.modules() if _moody(m)
+        m.training for m in model.modules() if _has_train_mode(m)
     ):
         return []
     text = "the model was in train mode; it was evaluated in eval mode and put back"
-    return [Doubt("train_mode", text)]
+    return [CheckWarning("train_mode", text)]
 
 
-def randomness(scene: Scene) -> list[Doubt]:
+def randomness(context: CheckContext) -> list[CheckWarning]:
     """Two answers to one question."""
-    with torch.no_grad(), evaluating(scene.model):
-        again = scene.model(scene.x[scene.few])
-    if torch.equal(scene.outputs, again):
+    with torch.no_grad(), evaluating(context.model):
+        again = context.model(context.x[context.few])
+    if torch.equal(context.outputs, again):
         return []
     text = (
         "the model is random in eval mode: the attack saw other models than this one, and errors "
         "differ from run to run"
     )
-    if all(getattr(member, "draws", 1) == 1 for member in scene.plan.members.values()):
+    if all(getattr(member, "draws", 1) == 1 for member in context.plan.members.values()):
         text += '. Attack the mean of several draws, by the suite "rand"'
-    return [Doubt("random", text)]
+    return [CheckWarning("random", text)]
 
 
-def gradients(scene: Scene) -> list[Doubt]:
+def gradients(context: CheckContext) -> list[CheckWarning]:
     """Gradients that are zero, or unlike what the outputs do a random move away."""
-    x = scene.x[scene.few]
-    best = BestSoFar(scene.loss(scene.few), x)
+    x = context.x[context.few]
+    best = BestSoFar(context.climbed(context.few), x)
     slope = best.clean_gradient.flatten(1)
     blind = float((slope == 0).all(1).double().mean())
-    if blind > BLIND:
+    if blind > NO_GRADIENT:
         text = (
             f"{100 * blind:.0f} % of gradients are exactly zero: the attack is blind there, and "
             "the robust error may be far above this lower bound"
         )
-        return [Doubt("zero_gradient", text)]
-    if not isinstance(scene.ball, Ball) or scene.ball.radius == 0:
+        return [CheckWarning("zero_gradient", text)]
+    if not isinstance(context.ball, Ball) or context.ball.radius == 0:
         return []
-    moved = scene.ball.sample(x, rng=scene.rng("gradients"))
+    moved = context.ball.sample(x, rng=context.rng("gradients"))
     change = (best.value(moved) - best.value(x)).abs()
     foretold = (slope * (moved - x).flatten(1)).sum(1).abs()
     ratio = float(change.double().mean() / foretold.double().mean().clamp(min=1e-300))
@@ -63,18 +64,18 @@ def gradients(scene: Scene) -> list[Doubt]:
             f"outputs change {ratio:.2g} times more within the ball than gradients foretell: they "
             "are tiny, and the robust error may be far above this lower bound"
         )
-        return [Doubt("tiny_gradient", text)]
+        return [CheckWarning("tiny_gradient", text)]
     if ratio < WILD:
         text = (
             f"gradients foretell {1 / max(ratio, 1e-300):.2g} times the change that outputs show "
             "within the ball: they point at ripples, and the robust error may be far above this "
             "lower bound"
         )
-        return [Doubt("wild_gradient", text)]
+        return [CheckWarning("wild_gradient", text)]
     return []
 
 
-def _moody(module: nn.Module) -> bool:
+def _has_train_mode(module: nn.Module) -> bool:
     """Does the module compute something else in train mode?"""
     kinds = (nn.modules.batchnorm._NormBase, nn.modules.dropout._DropoutNd)
     return isinstance(module, kinds)

@@ -13,18 +13,18 @@ SHARPNESS = 10.0
 DRAWS = 8
 
 
-def surrogates(
+def smoothed_models(
     model: Callable[[Tensor], Tensor], width: float
 ) -> Iterator[tuple[str, Callable[[Tensor], Tensor]]]:
-    """The model with soft kinks, and its mean over noise of this width."""
-    soft = softened(model)
+    """The model with softplus for ReLU, and its mean over noise of this width, by name."""
+    soft = with_softplus(model)
     if soft is not None:
         yield "a copy of the model with softplus for ReLU", soft
     if width > 0:
-        yield f"the model's mean over noise of width {width:.3g}", Blurred(model, width)
+        yield f"the model's mean over noise of width {width:.3g}", NoiseAveraged(model, width)
 
 
-def softened(model: Callable[[Tensor], Tensor]) -> nn.Module | None:
+def with_softplus(model: Callable[[Tensor], Tensor]) -> nn.Module | None:
     """A copy with softplus for every ReLU; None if there are none, or it cannot be copied."""
     if not isinstance(model, nn.Module) or isinstance(model, torch.jit.ScriptModule):
         return None
@@ -38,7 +38,7 @@ def softened(model: Callable[[Tensor], Tensor]) -> nn.Module | None:
     return soft
 
 
-class Blurred:
+class NoiseAveraged:
     """The mean output over some draws of uniform noise on the input, the same draws each time."""
 
     def __init__(self, model: Callable[[Tensor], Tensor], width: float):

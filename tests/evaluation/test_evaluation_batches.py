@@ -8,13 +8,13 @@ import torch
 from torch import nn
 
 import advlab
-from advlab.attacks import FGM, PGD, AutoAttack, Identity
+from advlab.attacks import FGM, PGD, AutoAttack, Identity, MemberResult
 from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator
-from advlab.evaluation import batches, plan
-from advlab.evaluation.cascade import examine
-from advlab.evaluation.evaluation import Effort, total
-from advlab.evaluation.outcomes import Rows
+from advlab.evaluation import memory, plan
+from advlab.evaluation.batch import evaluate_batch
+from advlab.evaluation.evaluation import total
+from advlab.evaluation.outcomes import Outcomes
 from advlab.evaluation.suites import Plan
 from advlab.threats import Ball
 
@@ -23,32 +23,32 @@ TIMES = {"seconds", "certifying_seconds"}
 
 
 def without_times(numbers: dict) -> dict:
-    efforts = [{k: v for k, v in one.items() if k not in TIMES} for one in numbers["efforts"]]
-    return {**{k: v for k, v in numbers.items() if k not in TIMES}, "efforts": efforts}
+    members = [{k: v for k, v in one.items() if k not in TIMES} for one in numbers["members"]]
+    return {**{k: v for k, v in numbers.items() if k not in TIMES}, "members": members}
 
 
 def test_each_attack_meets_only_what_is_left():
     x, y = nets.blobs()
     model = nets.trained()
     chosen = Plan("two", {"first": FGM(), "second": PGD(steps=10)})
-    rows = examine(model, x, y, BALL, chosen, ["ibp"], generator("test"))
+    rows = evaluate_batch(model, x, y, BALL, chosen, ["ibp"], generator("test"))
     with torch.no_grad():
         wrong = int((model(x).argmax(1) != y).sum())
-    first, second = rows.efforts
-    assert first.tried == 120 - wrong
+    clean, first, second = rows.members
+    assert (clean.rows, clean.broken, clean.forwards) == (120, wrong, 120)
+    assert first.rows == 120 - wrong
     certified = int((rows.bound < 0).sum())
     assert certified > 0
-    assert second.tried == first.tried - first.broken - certified
-    assert second.forwards is not None
-    assert second.forwards <= 14 * second.tried
-    assert rows.fate.count("second") == second.broken
+    assert second.rows == first.rows - first.broken - certified
+    assert second.forwards <= 14 * second.rows
+    assert rows.broken_by.count("second") == second.broken
     assert int(rows.broken.sum()) == wrong + first.broken + second.broken
 
 
 def test_certified_rows_cannot_be_broken_by_the_strongest_attack():
     x, y = nets.blobs()
     model = nets.trained()
-    rows = examine(model, x, y, BALL, plan(Identity()), None, generator("test"))
+    rows = evaluate_batch(model, x, y, BALL, plan(Identity()), None, generator("test"))
     safe = rows.bound < 0
     assert 0 < int(safe.sum()) < len(x)
     found = AutoAttack(steps=20, queries=200).run(
@@ -65,12 +65,13 @@ def test_the_members_of_an_ensemble_find_what_the_ensemble_finds():
     together = ensemble(loss, x, BALL, rng=generator("test")).loss >= 0
     found = advlab.evaluate(nets.trained(), x, y, BALL, ensemble, certificates=(), checks=False)
     assert abs(found.robust_error - float(together.double().mean())) <= 1 / 120
-    assert [effort.name for effort in found.efforts] == list(ensemble.members())
+    assert [member.name for member in found.members] == ["clean", *ensemble.members()]
 
 
-def test_efforts_add_up_by_name():
-    parts = [Effort("a", 3, 1, 0.5, 10, 5), Effort("b", 2, 0, 1.0), Effort("a", 4, 2, 0.5, 1, 1)]
-    assert total(parts) == (Effort("a", 7, 3, 1.0, 11, 6), Effort("b", 2, 0, 1.0))
+def test_accounts_add_up_by_name():
+    one, two = MemberResult("a", 3, 1, 0.5, 10, 5), MemberResult("a", 4, 2, 0.5, 1, 1)
+    other = MemberResult("b", 2, 0, 1.0, 7, 0)
+    assert total([one, other, two]) == (MemberResult("a", 7, 3, 1.0, 11, 6), other)
 
 
 def test_bytes_per_row_are_those_of_the_activations():
@@ -82,19 +83,19 @@ def test_bytes_per_row_are_those_of_the_activations():
         return nn.Sequential(nn.Linear(5, width), nn.Tanh(), *inner).double()
 
     for width in (50, 200):
-        more = batches.bytes_per_row(net(3, width), x) - batches.bytes_per_row(net(1, width), x)
+        more = memory.bytes_per_row(net(3, width), x) - memory.bytes_per_row(net(1, width), x)
         assert more == 2 * width * 8
 
 
 def test_batches_fit_the_memory_there_is(monkeypatch):
     x, _ = nets.blobs(2000)
     model = nets.trained()
-    assert batches.batch_size(model, x) == 500
-    row = batches.bytes_per_row(model, x)
-    monkeypatch.setattr(batches, "free_bytes", lambda device: int(40 * row))
-    assert batches.batch_size(model, x) == 10
-    monkeypatch.setattr(batches, "free_bytes", lambda device: 0)
-    assert batches.batch_size(model, x) == 1
+    assert memory.batch_size(model, x) == 500
+    row = memory.bytes_per_row(model, x)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: int(40 * row))
+    assert memory.batch_size(model, x) == 10
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 0)
+    assert memory.batch_size(model, x) == 1
 
 
 def test_the_result_does_not_depend_on_the_batch_size_of_an_attack_without_chance():
@@ -147,10 +148,10 @@ def test_batches_of_other_settings_are_refused(tmp_path):
 
 def test_rows_come_back_from_disk_as_they_were(tmp_path):
     x, y = nets.blobs()
-    rows = examine(nets.trained(), x, y, BALL, plan(FGM()), (), generator("test"))
-    again = Rows.read(rows.tensors(), rows.notes())
-    assert again.words() == rows.words()
-    assert again.efforts == rows.efforts
+    rows = evaluate_batch(nets.trained(), x, y, BALL, plan(FGM()), (), generator("test"))
+    again = Outcomes.read(rows.tensors(), rows.notes())
+    assert again.labels() == rows.labels()
+    assert again.members == rows.members
 
 
 def test_every_example_shown_is_broken_and_within_reach():

@@ -19,7 +19,7 @@ PARTS, LEAST, MOST = 4, 128, 1024
 
 
 def batch_size(model: Callable[[Tensor], Tensor], x: Tensor) -> int:
-    """Rows a batch: as many as fit a quarter of the free memory, within the limits above."""
+    """Rows per batch: as many as fit a quarter of the free memory, within the limits above."""
     wanted = min(MOST, max(LEAST, -(-len(x) // PARTS)))
     fits = int(SHARE * free_bytes(x.device) / bytes_per_row(model, x))
     return max(1, min(wanted, fits, len(x)))
@@ -47,7 +47,8 @@ def free_bytes(device: torch.device) -> int:
     return min(free, _container_bytes())
 
 
-def batches(rows: int, size: int) -> Iterator[slice]:
+def batch_slices(rows: int, size: int) -> Iterator[slice]:
+    """The rows in batches of this size, in their order; the last one may be smaller."""
     return (slice(first, min(first + size, rows)) for first in range(0, rows, size))
 
 

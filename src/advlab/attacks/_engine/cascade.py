@@ -1,0 +1,165 @@
+"""The cascade of an ensemble: members in turn, each on the rows that the ones before it left."""
+
+import time
+from dataclasses import dataclass
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ...core.randomness import Rng
+from ...losses import ModelLoss, is_error, margin
+from ...threats import Threat
+from ..base import Attack, Attacked, BestSoFar, Loss
+from .channels_last import relaid
+from .margins import classifies, rows_may_leave
+
+CLEAN = "clean"
+"""The name under which the look at the clean inputs is accounted for."""
+
+
+@dataclass(frozen=True)
+class MemberResult:
+    """What one member of an ensemble was given, what it broke, and what that took."""
+
+    name: str
+    rows: int
+    """Rows that it was given: those that still stood."""
+    broken: int
+    """Rows of these that it broke; none where the loss knows no classes."""
+    seconds: float
+    forwards: int
+    """Rows that it sent forward through the model, and, for `backwards`, back."""
+    backwards: int
+
+    def __add__(self, other: "MemberResult") -> "MemberResult":
+        """The account of the same member on the rows of both."""
+        return MemberResult(
+            self.name,
+            self.rows + other.rows,
+            self.broken + other.broken,
+            self.seconds + other.seconds,
+            self.forwards + other.forwards,
+            self.backwards + other.backwards,
+        )
+
+
+class Cascade:
+    """Attacks in turn on the examples of one batch, each on the rows that still stand.
+
+    A row falls when its margin is not below zero (`losses.is_error`): at the clean input, or at a
+    point that a member found. Fallen rows are attacked no more, nor are rows that the caller
+    excludes, such as those that a certificate proved robust. Stacks of replicates keep all rows in
+    every member. Models that convolve images on a CPU are attacked with channels last; what was
+    found is judged in the layout that was given.
+
+    A loss without classes has no rows that fall: members climb it one after the other.
+
+    Args:
+        loss: any loss of the inputs; of a classifier's loss only model and labels are used.
+        x: the clean inputs, shape (batch, ...).
+        threat: the set around each input that is searched.
+        rng: one generator, or one per replicate of a stack.
+        draws: evaluations averaged wherever a value is judged, for models that are random.
+
+    Attributes:
+        clean: the margin of each clean input (the loss itself where there are no classes).
+        worst: the largest value found so far.
+        points: the inputs at which it was found.
+        results: one account per member run, the look at the clean inputs first.
+    """
+
+    def __init__(self, loss: Loss, x: Tensor, threat: Threat, rng: Rng, draws: int = 1):
+        begun = time.perf_counter()
+        self.x, self.threat, self.rng, self.draws = x, threat, rng, draws
+        self.loss, value = self._judged(loss)
+        self.clean = BestSoFar(loss, x).checked(value)
+        self.classes = isinstance(self.loss, ModelLoss) and self.loss.loss is margin
+        self.worst, self.points = self.clean.clone(), x.clone()
+        self._climbed = relaid(self.loss, x) if self.classes else self.loss
+        self._leaving = self.classes and rows_may_leave(self.loss, rng, one_generator=True)
+        self._excluded = torch.zeros_like(self.broken)
+        wrong, seconds = int(self.broken.sum()), time.perf_counter() - begun
+        self.results = [MemberResult(CLEAN, len(x), wrong, seconds, draws * len(x), 0)]
+
+    @property
+    def broken(self) -> Bool[Tensor, " batch"]:
+        """Rows that are wrong at the clean input or at a point that was found."""
+        return is_error(self.worst) & self.classes
+
+    @property
+    def standing(self) -> Bool[Tensor, " batch"]:
+        """Rows that are neither broken nor excluded."""
+        return ~(self.broken | self._excluded)
+
+    def exclude(self, rows: Bool[Tensor, " batch"]) -> None:
+        """Attack these rows no more."""
+        self._excluded |= rows
+
+    def run_member(self, name: str, attack: Attack) -> MemberResult:
+        """Send an attack to the rows that stand, and account for it."""
+        begun, before = time.perf_counter(), self.broken
+        index = (self.standing if self._leaving else torch.ones_like(before)).nonzero()[:, 0]
+        passes = (0, 0)
+        if len(index) and self.threat.radius > 0:
+            passes = self._search(attack, index)
+        broken = int((self.broken & ~before).sum())
+        result = MemberResult(name, len(index), broken, time.perf_counter() - begun, *passes)
+        self.results.append(result)
+        return result
+
+    def _search(self, attack: Attack, index: Tensor) -> tuple[int, int]:
+        """Take over the worst points of some rows; the rows that went forward and back for it."""
+        climbed, x, clean = _rows(self._climbed, index), self.x[index], self.clean[index]
+        found, forwards, backwards = search(attack, climbed, x, self.threat, self.rng, clean)
+        value = found.loss
+        if self._climbed is not self.loss:
+            value = mean_value(_rows(self.loss, index), found.x, self.draws)
+            forwards += self.draws * len(x)
+        # Also keeps the clean input where an attack that does not ascend ends below it.
+        worse = value > self.worst[index]
+        self.worst[index[worse]], self.points[index[worse]] = value[worse], found.x[worse]
+        return forwards, backwards
+
+    def _judged(self, loss: Loss) -> tuple[Loss, Float[Tensor, " batch"]]:
+        """The margin where there are classes, else the loss itself; and its clean values."""
+        if not isinstance(loss, ModelLoss):
+            return loss, mean_value(loss, self.x, self.draws)
+        with torch.no_grad():
+            outputs = [loss.outputs(self.x) for _ in range(self.draws)]
+            if classifies(loss, outputs[0]) and loss.loss is not margin:
+                loss = loss.climbing(margin)
+            return loss, torch.stack([loss.loss(one, loss.y) for one in outputs]).mean(0)
+
+
+def search(
+    attack: Attack, loss: Loss, x: Tensor, threat: Threat, rng: Rng, clean: Tensor | None = None
+) -> tuple[Attacked, int, int]:
+    """An attack's answer, and the rows that it sent forward and back through the model.
+
+    Args:
+        attack: the attack; its points are checked to lie in the threat set.
+        loss: what it climbs.
+        x: the clean inputs.
+        threat: the set around each.
+        rng: where it draws from.
+        clean: the loss at the clean inputs, if it is known.
+    """
+    best = BestSoFar(loss, x)
+    if clean is not None:
+        best.note(best.x, clean)
+    attack.search(best, threat, rng)
+    attack._check_inside(best.worst.x, best.x, threat)
+    return best.worst, best.forwards, best.backwards
+
+
+def mean_value(loss: Loss, x: Tensor, draws: int) -> Float[Tensor, " batch"]:
+    """The loss at some inputs, averaged over evaluations of a model that is random."""
+    with torch.no_grad():
+        values = [loss(x) for _ in range(draws)]
+    return values[0] if draws == 1 else torch.stack(values).mean(0)
+
+
+def _rows(loss: Loss, index: Tensor) -> Loss:
+    """The loss of some rows; of a loss that cannot be cut all are wanted."""
+    return loss.rows(index) if isinstance(loss, ModelLoss) else loss

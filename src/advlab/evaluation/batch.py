@@ -1,0 +1,112 @@
+"""The batches of an evaluation: attack, certificates after the first member, attack."""
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from ..attacks._engine.cascade import CLEAN, Cascade
+from ..certify import Certificate, Certified, certify
+from ..core.errors import AdvlabError
+from ..core.randomness import Rng, generator
+from ..losses import ModelLoss, margin
+from ..threats import Threat
+from .checks.context import CheckContext
+from .memory import batch_slices
+from .outcomes import KEPT, STANDING, Outcomes, concatenate
+from .progress import EvaluationProgress, each_pass
+from .resume import BatchStore
+from .suites import Plan
+
+Model = Callable[[Tensor], Tensor]
+Certificates = Sequence[str | Certificate] | None
+"""Names or certificates to try; all that know the model if None."""
+
+
+def evaluate_batches(
+    context: CheckContext,
+    certificates: Certificates,
+    store: BatchStore,
+    size: int,
+    progress: EvaluationProgress,
+) -> Outcomes:
+    """Every batch, read where it is stored; each draws from a generator of its own."""
+    parts = []
+    for rows in batch_slices(len(context.x), size):
+        part = store.read(rows.start)
+        if part is None or len(part.clean) != rows.stop - rows.start:
+            rng = generator("evaluate", context.seed, rows.start)
+            part = evaluate_batch(
+                context.model, context.x[rows], context.y[rows], context.ball, context.plan,
+                certificates, rng, progress.model_pass,
+            )  # fmt: skip
+            store.write(rows.start, part)
+        progress.rows_done(len(part.clean))
+        parts.append(part)
+    return concatenate(parts)
+
+
+def evaluate_batch(
+    model: Model, x: Tensor, y: Tensor, ball: Threat, plan: Plan,
+    certificates: Certificates, rng: Rng, progress: Callable[[str], None] = lambda name: None,
+) -> Outcomes:  # fmt: skip
+    """All that is found out about some examples. Work goes only where it counts.
+
+    Rows wrong from the start are not attacked. What the first attack, the cheapest, leaves is
+    certified, and the others are sent to what is then neither broken nor proved robust.
+    """
+    cascade = Cascade(ModelLoss(model, y, margin), x, ball, rng, plan.draws)
+    _check_finite(cascade.clean)
+    broken_by = [CLEAN if wrong else STANDING for wrong in cascade.broken.tolist()]
+    bound, bounded_by = torch.full_like(cascade.clean, float("inf")), [STANDING] * len(x)
+    refused: dict[str, str] = {}
+    certifying = 0.0
+    for place, (name, attack) in enumerate(plan.members.items()):
+        before = cascade.broken
+        with each_pass(model, partial(progress, name)):
+            cascade.run_member(name, attack)
+        for row in (cascade.broken & ~before).nonzero()[:, 0].tolist():
+            broken_by[row] = name
+        if place == 0:
+            begun, index = time.perf_counter(), cascade.standing.nonzero()[:, 0]
+            proved = _certified(model, x[index], y[index], ball, certificates, progress)
+            certifying, refused = time.perf_counter() - begun, proved.refused
+            bound[index] = proved.bound.to(bound)
+            for row, by in zip(index.tolist(), proved.by, strict=True):
+                bounded_by[row] = by
+            cascade.exclude(bound < 0)
+    shown = _largest(cascade)
+    return Outcomes(
+        cascade.clean, cascade.worst, bound, broken_by, bounded_by, shown,
+        cascade.points[shown], cascade.results, refused, certifying,
+    )  # fmt: skip
+
+
+def _certified(
+    model: Model, x: Tensor, y: Tensor, ball: Threat, certificates: Certificates,
+    progress: Callable[[str], None],
+) -> Certified:  # fmt: skip
+    if len(x) == 0:
+        return Certified(x.new_empty(0), [], {})
+    return certify(
+        model, x, y, ball, certificates, progress=lambda name, done, given: progress(name)
+    )
+
+
+def _largest(cascade: Cascade) -> Tensor:
+    """The rows right at the clean input that were broken by most."""
+    found = cascade.broken & (cascade.clean < 0)
+    lost = cascade.worst.masked_fill(~found, float("-inf"))
+    order = lost.sort(descending=True, stable=True).indices[:KEPT]
+    return order[found[order]]
+
+
+def _check_finite(margins: Tensor) -> None:
+    bad = ~torch.isfinite(margins)
+    if bool(bad.any()):
+        raise AdvlabError(
+            "finite outputs",
+            f"NaN or infinity from the model for {int(bad.sum())} of {len(bad)} inputs",
+        )

@@ -1,0 +1,68 @@
+"""From what became of each example to the errors, intervals and accounts of an evaluation."""
+
+import torch
+from torch import Tensor
+
+from ..losses import evaluating
+from .checks import CheckContext, CheckResults
+from .evaluation import CheckWarning, Evaluation, Example, interval, share, total
+from .outcomes import Outcomes
+
+
+def summarise(
+    context: CheckContext, outcomes: Outcomes, warnings: list[CheckWarning],
+    checked: CheckResults, size: int, seconds: float,
+) -> Evaluation:  # fmt: skip
+    """The evaluation of these outcomes; no certified error where nothing was certified."""
+    wrong = {"clean_error": outcomes.wrong, "robust_error": outcomes.broken}
+    if outcomes.bound.isfinite().any() or outcomes.broken.all():
+        wrong["certified_error"] = outcomes.uncertain
+    errors = {name: share(one) for name, one in wrong.items()}
+    members = (*total(outcomes.members), *checked.members)
+    # Batches that were read from disk took their time in another run.
+    worked = outcomes.certifying + sum(member.seconds for member in members)
+    return Evaluation(
+        n=len(context.x),
+        clean_error=errors["clean_error"],
+        robust_error=errors["robust_error"],
+        certified_error=errors.get("certified_error"),
+        attack=context.plan.name,
+        threat=repr(context.ball),
+        intervals={name: interval(one) for name, one in wrong.items()},
+        check_warnings=(*warnings, *checked.warnings),
+        members=members,
+        certificates=outcomes.certified_counts(),
+        refused=outcomes.refused,
+        certifying_seconds=outcomes.certifying,
+        seconds=max(seconds, worked),
+        batch=size,
+        seed=context.seed,
+        curves=tuple(checked.curves),
+        examples=tuple(_examples(context, outcomes)),
+        broken_by=outcomes.labels(),
+    )
+
+
+def _examples(context: CheckContext, outcomes: Outcomes) -> list[Example]:
+    if len(outcomes.shown) == 0:
+        return []
+    before = context.x[outcomes.shown]
+    with torch.no_grad(), evaluating(context.model):
+        answers, wrong = (_answer(context.model(one)) for one in (before, outcomes.points))
+    return [
+        Example(
+            row=int(row),
+            label=int(context.y[row]),
+            answer=int(answers[i]),
+            wrong_answer=int(wrong[i]),
+            margin=float(outcomes.worst[row]),
+            original=before[i],
+            perturbed=outcomes.points[i],
+        )
+        for i, row in enumerate(outcomes.shown)
+    ]
+
+
+def _answer(outputs: Tensor) -> Tensor:
+    single = outputs.ndim == 1 or outputs.shape[1] == 1
+    return outputs.flatten().sign().long() if single else outputs.argmax(1)

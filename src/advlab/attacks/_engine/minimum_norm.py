@@ -10,6 +10,7 @@ from pydantic import NonNegativeInt
 from torch import Tensor
 
 from ...core.randomness import Rng
+from ...losses import is_error
 from ...threats import Ball, Norm, Threat
 from ...threats.base import per_example
 from ..base import Attack, BestSoFar, Loss

@@ -51,32 +51,32 @@ class Square(Attack):
 
     def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
         query = Query(best, rng, self.climb_margin)
-        where = windows(tuple(best.x.shape[1:]), self.squares)
+        window = windows(tuple(best.x.shape[1:]), self.squares)
         for _ in range(self.restarts):
             if len(query.rows):
-                self._run(query, _points(query, threat), where)
+                self._run(query, _points(query, threat), window)
             # After a restart `best`, not the last run, knows the worst.
             best.value(threat.project(query.found.reshape(best.x.shape), best.x))
 
-    def _run(self, query: Query, points: "_Corners | _Moves", where: Squares | Groups) -> None:
-        points.begin(where)
-        value = query.value(points.shown)
+    def _run(self, query: Query, points: "_Corners | _Moves", window: Squares | Groups) -> None:
+        points.begin(window)
+        value = query.value(points.candidate)
         for k in range(1, self.queries):
-            kept = query.drop_broken(value, points.shown)
+            kept = query.drop_broken(value, points.candidate)
             if kept is not None:
                 value = value[kept]
                 points.keep_rows(kept)
             if len(query.rows) == 0:
                 return
-            points.change(where, where.size(self.share_after(k)))
-            tried = query.value(points.shown)
+            points.change(window, window.size(self.share_after(k)))
+            tried = query.value(points.candidate)
             better = tried > value
             value = torch.where(better, tried, value)
             points.undo(~better)
-        kept = query.drop_broken(value, points.shown)
+        kept = query.drop_broken(value, points.candidate)
         if kept is not None:
             points.keep_rows(kept)
-        query.store(points.shown)
+        query.store(points.candidate)
 
     def share_after(self, queries: int) -> float:
         """The part of the input that a window covers after so many queries."""
@@ -95,26 +95,28 @@ class _Corners:
         self.query = query
         self.low, self.high = low.flatten(1)[query.rows], high.flatten(1)[query.rows]
 
-    def begin(self, where: Squares | Groups) -> None:
-        self.shown = torch.where(where.stripes(self.query) > 0, self.high, self.low)
+    def begin(self, window: Squares | Groups) -> None:
+        self.candidate = torch.where(window.stripes(self.query) > 0, self.high, self.low)
 
-    def change(self, where: Squares | Groups, size: int) -> None:
-        index, sign = where.draw(self.query, size)
+    def change(self, window: Squares | Groups, size: int) -> None:
+        index, sign = window.draw(self.query, size)
         self.index, sign = index.flatten(1), sign.expand(index.shape).flatten(1)
-        self.old = self.shown.gather(1, self.index)
+        self.old = self.candidate.gather(1, self.index)
         low, high = self.low.gather(1, self.index), self.high.gather(1, self.index)
         new = torch.where(sign > 0, high, low)
         # A window that would stay as it is goes to the other ends: no query is wasted.
         same = (new == self.old).all(1, keepdim=True)
         new = torch.where(same, torch.where(sign > 0, low, high), new)
-        self.shown.scatter_(1, self.index, new)
+        self.candidate.scatter_(1, self.index, new)
 
     def undo(self, rows: Tensor) -> None:
-        new = self.shown.gather(1, self.index)
-        self.shown.scatter_(1, self.index, torch.where(rows[:, None], self.old, new))
+        new = self.candidate.gather(1, self.index)
+        self.candidate.scatter_(1, self.index, torch.where(rows[:, None], self.old, new))
 
     def keep_rows(self, kept: Tensor) -> None:
-        self.low, self.high, self.shown = (t[kept] for t in (self.low, self.high, self.shown))
+        self.low, self.high, self.candidate = (
+            t[kept] for t in (self.low, self.high, self.candidate)
+        )
 
 
 class _Moves:
@@ -125,22 +127,22 @@ class _Moves:
         self.order = threat.order
         self.x = query.best.x.flatten(1)[query.rows]
 
-    def begin(self, where: Squares | Groups) -> None:
+    def begin(self, window: Squares | Groups) -> None:
         """Bumps at random places until about everything is covered, scaled to the radius."""
-        move, size = torch.zeros_like(self.x), where.size(0.04)
+        move, size = torch.zeros_like(self.x), window.size(0.04)
         for _ in range(25):
-            index, bump = self._bump(where, size)
+            index, bump = self._bump(window, size)
             move.scatter_add_(1, index.flatten(1), bump.flatten(1))
         self.point = clip(self.x + self.threat.radius * self._scaled(move), self.threat)
         self.mass = self._mass(self.point - self.x)
         self._show()
 
-    def change(self, where: Squares | Groups, size: int) -> None:
+    def change(self, window: Squares | Groups, size: int) -> None:
         """The move of the second window goes to the first, which gets a bump as well."""
-        (index, bump), (other, _) = self._bump(where, size), where.draw(self.query, size)
+        (index, bump), (other, _) = self._bump(window, size), window.draw(self.query, size)
         one, two = index.flatten(1), other.flatten(1)
         self.index = torch.cat([one, two], 1)
-        self.before = self.point.gather(1, self.index), self.mass, self.shown
+        self.before = self.point.gather(1, self.index), self.mass, self.candidate
         part = (2 * self.query.draw(uniform, 1)).clamp(max=1.0)
         first = self._taken(one, torch.ones_like(part), index.shape)
         second = self._taken(two, part, index.shape)
@@ -157,12 +159,12 @@ class _Moves:
         self._show()
 
     def undo(self, rows: Tensor) -> None:
-        old, mass, shown = self.before
+        old, mass, candidate = self.before
         window = torch.where(rows[:, None], old, self.point.gather(1, self.index))
         self.point.scatter_(1, self.index, window)
         self.mass = torch.where(rows, mass, self.mass)
-        if self.shown is not self.point:
-            self.shown = torch.where(rows[:, None], shown, self.shown)
+        if self.candidate is not self.point:
+            self.candidate = torch.where(rows[:, None], candidate, self.candidate)
 
     def keep_rows(self, kept: Tensor) -> None:
         self.x, self.point, self.mass = (t[kept] for t in (self.x, self.point, self.mass))
@@ -171,13 +173,13 @@ class _Moves:
     def _show(self) -> None:
         # The search stays inside a ball of the norm, and inside the limits of inputs.
         inside = self.threat.convex
-        self.shown = self.point if inside else self.threat.project(self.point, self.x)
+        self.candidate = self.point if inside else self.threat.project(self.point, self.x)
 
-    def _bump(self, where: Squares | Groups, size: int) -> tuple[Tensor, Tensor]:
+    def _bump(self, window: Squares | Groups, size: int) -> tuple[Tensor, Tensor]:
         """The window as one channel; a bump in it, of its own size and sign in each channel."""
-        index, sign = where.draw(self.query, size)
+        index, sign = window.draw(self.query, size)
         height = self.query.draw(uniform, index.shape[1], 1)
-        bump = (where.bump(self.query, size) * sign * height).expand(index.shape)
+        bump = (window.bump(self.query, size) * sign * height).expand(index.shape)
         return index.flatten(1)[:, None], bump.flatten(1)[:, None]
 
     def _taken(

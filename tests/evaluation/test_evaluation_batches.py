@@ -88,9 +88,10 @@ def test_bytes_per_row_are_those_of_the_activations():
 
 
 def test_batches_fit_the_memory_there_is(monkeypatch):
-    x, _ = nets.blobs(2000)
+    x, _ = nets.blobs(3000)
     model = nets.trained()
-    assert memory.batch_size(model, x) == 500
+    assert memory.batch_size(model, x) == 750
+    assert memory.batch_size(model, x[:700]) == 512
     row = memory.bytes_per_row(model, x)
     monkeypatch.setattr(memory, "free_bytes", lambda device: int(40 * row))
     assert memory.batch_size(model, x) == 10

@@ -14,8 +14,9 @@ SHARE = 0.25
 """Of the free memory: other programs want some, and layers need scratch space of their own."""
 COPIES = 16
 """Inputs an attack holds at once: point, gradient, best, momentum and what projections need."""
-PARTS, LEAST, MOST = 4, 128, 1024
-"""A run is cut in some parts even if all fits, for progress and resuming, but not in crumbs."""
+PARTS, LEAST, MOST = 4, 512, 1024
+"""A run is cut in some parts even if all fits, for progress and resuming, but not in small ones:
+at 128 rows an ensemble took a fifth more CPU (benchmarks/bracket.py)."""
 
 
 def batch_size(model: Callable[[Tensor], Tensor], x: Tensor) -> int:

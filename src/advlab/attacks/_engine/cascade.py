@@ -72,9 +72,8 @@ class Cascade:
     def __init__(self, loss: Loss, x: Tensor, threat: Threat, rng: Rng, draws: int = 1):
         begun = time.perf_counter()
         self.x, self.threat, self.rng, self.draws = x, threat, rng, draws
-        self.loss, value = self._judged(loss)
+        self.loss, value, self.classes = self._judged(loss)
         self.clean = BestSoFar(loss, x).checked(value)
-        self.classes = isinstance(self.loss, ModelLoss) and self.loss.loss is margin
         self.worst, self.points = self.clean.clone(), x.clone()
         self._climbed = relaid(self.loss, x) if self.classes else self.loss
         self._leaving = self.classes and rows_may_leave(self.loss, rng, one_generator=True)
@@ -121,15 +120,17 @@ class Cascade:
         self.worst[index[worse]], self.points[index[worse]] = value[worse], found.x[worse]
         return forwards, backwards
 
-    def _judged(self, loss: Loss) -> tuple[Loss, Float[Tensor, " batch"]]:
-        """The margin where there are classes, else the loss itself; and its clean values."""
+    def _judged(self, loss: Loss) -> tuple[Loss, Float[Tensor, " batch"], bool]:
+        """The margin where there are classes, else the loss itself; its clean values; which."""
         if not isinstance(loss, ModelLoss):
-            return loss, mean_value(loss, self.x, self.draws)
+            return loss, mean_value(loss, self.x, self.draws), False
         with torch.no_grad():
             outputs = [loss.outputs(self.x) for _ in range(self.draws)]
-            if classifies(loss, outputs[0]) and loss.loss is not margin:
+            classes = classifies(loss, outputs[0])
+            if classes and loss.loss is not margin:
                 loss = loss.climbing(margin)
-            return loss, torch.stack([loss.loss(one, loss.y) for one in outputs]).mean(0)
+            value = torch.stack([loss.loss(one, loss.y) for one in outputs]).mean(0)
+        return loss, value, classes
 
 
 def search(

@@ -235,7 +235,7 @@ def test_mistakes_are_named():
     rngs = generators("x", seeds=range(2))
     with pytest.raises(AdvlabError, match="share n and P"):
         patch_law.draw_stack([SMALL, LAWS[0]], 4, 0.1, rngs)
-    with pytest.raises(AdvlabError, match="a generator"):
+    with pytest.raises(AdvlabError, match="per generator"):
         patch_law.draw_stack([SMALL], 4, 0.1, rngs)
     start = patch_law.draw(SMALL, 4, 0.1, rngs[0])
     with pytest.raises(AdvlabError, match="lam between 0 and 1"):

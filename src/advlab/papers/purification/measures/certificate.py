@@ -1,4 +1,4 @@
-"""Lower bounds of y f on the whole ball that always hold (section 2.4; b >= 0, any norm).
+"""Lower bounds of y f on the whole ball that always hold (b >= 0, any norm); ours.
 
 A unit h(u) = S(u - b) - S(-u - b) rises with slope G(u) in [0, 1], and G grows with |u|. While x
 moves within the ball, u_i stays within r_i = tau |w_i|_* of <w_i, x>, |.|_* the dual norm.
@@ -21,6 +21,12 @@ def fixed_bound(
     """y f(x) - tau |sum of the w_i that stay open|_* - tau sum_{i ambiguous} |w_i|_*, sigma = 0.
 
     A neuron is ambiguous unless ||u_i| - b| > r_i; it cannot change by more than r_i.
+
+    Args:
+        nets: networks without noise.
+        x: inputs.
+        y: labels in {-1, 1}.
+        ball: the threat.
     """
     if nets.smooth:
         raise AdvlabError("networks without noise", "sigma > 0", "use slope_bound")
@@ -62,4 +68,5 @@ def reach(nets: Nets, ball: Ball) -> Float[Tensor, "*R 1 m"]:
 
 
 def dual_norm(vectors: Float[Tensor, "*R n d"], ball: Ball) -> Float[Tensor, "*R n"]:
+    """The norm dual to the ball's, row by row."""
     return torch.linalg.vector_norm(vectors, DUAL[ball.norm], dim=-1)

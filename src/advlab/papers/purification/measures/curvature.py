@@ -1,4 +1,4 @@
-"""A certificate for networks without noise that counts what dormant neurons can do together.
+"""A certificate for networks without noise that bounds what closed neurons can do together; ours.
 
 Bounds neuron by neuron add up the worst moves of all neurons, which no single delta can make. Here
 (b >= 0, sigma = 0) with gates G_i at the clean x, t_i = <w_i, delta> and g_i as below,
@@ -28,7 +28,7 @@ from .certificate import certified_margin, dual_norm, reach
 from .networks import Nets
 
 SHARE = 0.2
-"""s as a share of the mean reach tau |w_i|_*; any is sound, this one certified most in trials."""
+"""s as a share of the mean reach tau |w_i|_*; any is sound."""
 ROUNDING = 4
 """Rounding in a Cholesky factor, in units of d eps."""
 
@@ -37,7 +37,14 @@ ROUNDING = 4
 def curve_certified(
     nets: Nets, x: Float[Tensor, "*R n d"], y: Float[Tensor, "*R n"], ball: Ball
 ) -> Bool[Tensor, "*R n"]:
-    """Which examples no perturbation of the ball can turn, by the bound above."""
+    """Which examples no perturbation of the ball can turn, by the bound above.
+
+    Args:
+        nets: networks without noise.
+        x: inputs.
+        y: labels in {-1, 1}.
+        ball: the threat.
+    """
     if nets.smooth:
         raise AdvlabError("networks without noise", "sigma > 0", "use slope_bound")
     room, q = curve_terms(nets, x, y, ball)

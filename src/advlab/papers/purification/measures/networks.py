@@ -1,6 +1,5 @@
-"""Symmetric ReLU networks as plain tensors, with replicate axes in front (section 1.3)."""
+"""Symmetric ReLU networks as plain tensors, with replicate axes in front (section 4)."""
 
-import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -12,8 +11,6 @@ from ....losses import ModelLoss, margin
 from ....models import Stack
 from ..models import SymmetricReLU
 from ..models.symmetric_relu import gate, pair
-
-ROOT = math.sqrt(2 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -58,10 +55,6 @@ class Nets:
     def smooth(self) -> bool:
         return bool((self.sigma > 0).all())
 
-    def moved(self, weight: Float[Tensor, "*R m d"]) -> "Nets":
-        """The same bias and noise with other weights."""
-        return replace(self, weight=weight.detach())
-
     def inner(self, x: Float[Tensor, "*R n d"]) -> Float[Tensor, "*R n m"]:
         """u_i = <w_i, x>"""
         return x @ self.weight.mT
@@ -80,13 +73,6 @@ class Nets:
         if not self.smooth:
             return (u > b).to(u)
         return torch.special.ndtr((u - b) / _wide(self.sigma))
-
-    def overshoot(self, u: Float[Tensor, "*R n m"]) -> Float[Tensor, "*R n m"]:
-        """E[rho 1[u + rho > b]] = sigma phi((u - b)/sigma), zero without noise."""
-        if not self.smooth:
-            return torch.zeros_like(u)
-        s = _wide(self.sigma)
-        return s * torch.exp(-(((u - _wide(self.bias)) / s) ** 2) / 2) / ROOT
 
     def value(self, x: Float[Tensor, "*R n d"]) -> Float[Tensor, "*R n"]:
         return self.units(self.inner(x)).sum(-1)

@@ -1,4 +1,4 @@
-"""Lottery tickets: which neurons will win which atoms (appendix B and C; section 2.3).
+"""Lottery tickets: which neurons will win which atoms (Definitions B.1 and B.3).
 
 Sets are flags over (neuron, atom), or over neurons; A = W M. `sw` is the scale sigma_w of the
 analysis: sigma_0 at the start, then tied to the bias.

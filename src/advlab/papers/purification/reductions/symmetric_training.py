@@ -1,9 +1,9 @@
 """Training of symmetric ReLU networks without autograd, on the neurons that can fire.
 
 A neuron is off in the whole ball around a batch if max |<w_i, x>| + radius |w_i|_dual <= b: it adds
-nothing to f, to its input gradient or to its weight gradient, and the adversary cannot wake it.
-After the clean phase that is most of the network. Numbers are those of `Adversarial` with autograd
-(tests/test_reduce_symmetric.py).
+nothing to f, to its input gradient or to its weight gradient, and no attack can open it. After the
+clean phase that is most of the network. Numbers are those of `Adversarial` with autograd, as a test
+shows.
 """
 
 from collections.abc import Iterator, Sequence

@@ -43,7 +43,7 @@ def bias_end(k: Scalar) -> float:
 def bias(
     step: ArrayLike, d: Scalar, k: Scalar, *, eta: Scalar, start: Scalar, C: Scalar = 1.0
 ) -> Numbers:
-    """b(t) = min(b(0) + t eta C/d, k^-0.5001): b grows by eta C/d a step, then stops.
+    """b(t) = min(b(0) + t eta C/d, k^-0.5001): b grows by eta C/d per step, then stops.
 
     The proofs want C to be 1/20 of the constant with which signals E[y 1(..) z_j] exceed 1/d.
     """

@@ -42,7 +42,7 @@ ABOUT = lab.About(
 NAME = "purification/syn_a"
 TITLES = {
     START: "Random start: no atom stands out",
-    MIXED: "Clean training: one atom each, and a dense mixture",
+    MIXED: "Clean training: one atom and a mixture",
     PURE: "Adversarial training: the mixture is gone",
 }
 NAMES = {"random": "random", "wide_margin": "wide margin"}

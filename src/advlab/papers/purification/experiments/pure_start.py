@@ -51,7 +51,7 @@ ABOUT = lab.About(
 NAME = "purification/syn_c"
 TITLES = {
     START: "Start: one atom each",
-    MIXED: "Clean training: a dense mixture appears",
+    MIXED: "Clean training: a mixture appears",
     PURE: "Adversarial training: it is gone",
 }
 

@@ -1,4 +1,4 @@
-"""The calculator against the numbers of the paper and of the spec, and against itself."""
+"""The calculator against the numbers of the paper, by hand, and against itself."""
 
 import numpy as np
 import pytest

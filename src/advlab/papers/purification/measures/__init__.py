@@ -6,7 +6,7 @@ lemmas and sections are those of the paper. `alive` neurons are those longer tha
 longest, a convention of ours.
 """
 
-from .activity import Active as Active
+from .activity import ActiveNeurons as ActiveNeurons
 from .activity import Rates as Rates
 from .activity import activation_probability as activation_probability
 from .activity import active as active
@@ -33,7 +33,7 @@ from .correlations import unit as unit
 from .curvature import certified as certified
 from .curvature import curve_certified as curve_certified
 from .curvature import curve_terms as curve_terms
-from .dense_mixture import Mixture as Mixture
+from .dense_mixture import DenseMixture as DenseMixture
 from .dense_mixture import change_energy as change_energy
 from .dense_mixture import coordinates as coordinates
 from .dense_mixture import covered as covered

@@ -12,7 +12,7 @@ TENTH = 0.1
 
 
 @dataclass(frozen=True)
-class Active:
+class ActiveNeurons:
     """How many neurons answer to each input."""
 
     near: Int[Tensor, "*R n"]
@@ -22,11 +22,11 @@ class Active:
 
 
 @torch.no_grad()
-def active(nets: Nets, x: Float[Tensor, "*R n d"]) -> Active:
+def active(nets: Nets, x: Float[Tensor, "*R n d"]) -> ActiveNeurons:
     """Count the neurons that answer to each input, near their bias and open."""
     u = nets.inner(x)
     near = u.abs() >= TENTH * nets.bias[..., None, None]
-    return Active(near.sum(-1), nets.gates(u).sum(-1))
+    return ActiveNeurons(near.sum(-1), nets.gates(u).sum(-1))
 
 
 @torch.no_grad()

@@ -41,7 +41,7 @@ def own_sets(A: Float[Tensor, "*R m D"]) -> Bool[Tensor, "*R m D"]:
 
 
 @dataclass(frozen=True)
-class Mixture:
+class DenseMixture:
     """w_i = sum over N_i of alpha_ij w*_j M_j + sum outside N_i of beta_ij w*_j M_j."""
 
     alpha: Float[Tensor, "*R m D"]
@@ -79,7 +79,7 @@ def mixture(
     A: Float[Tensor, "*R m D"],
     w: Float[Tensor, "*R D"],
     own: Bool[Tensor, "*R m D"] | None = None,
-) -> Mixture:
+) -> DenseMixture:
     """alpha and beta of every neuron.
 
     Args:
@@ -91,7 +91,7 @@ def mixture(
         raise AdvlabError("a w* without zeros", f"{int((w == 0).sum())} zeros")
     own = own_sets(A) if own is None else own
     share = A / w[..., None, :]
-    return Mixture(torch.where(own, share, 0.0), torch.where(own, 0.0, share), own)
+    return DenseMixture(torch.where(own, share, 0.0), torch.where(own, 0.0, share), own)
 
 
 @torch.no_grad()

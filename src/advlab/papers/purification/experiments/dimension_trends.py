@@ -43,6 +43,8 @@ NAME = "purification/trends"
 
 
 class Case(lab.Case):
+    """The scaled preset at one dimension, for a block of seeds."""
+
     d: PositiveInt
     tests: PositiveInt = 1000
     clean_steps: PositiveInt | None = None
@@ -54,6 +56,7 @@ class Case(lab.Case):
 
     @property
     def preset(self) -> Preset:
+        """The preset `random` at this dimension, shortened where `clean_steps` says so."""
         full = scaled(self.d)
         if self.clean_steps is None:
             return full

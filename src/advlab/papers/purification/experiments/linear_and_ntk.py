@@ -93,6 +93,8 @@ Row = tuple[int, str, str, float, float]
 
 
 class Case(lab.Case):
+    """One part of the experiment, on one preset, for a block of seeds; `walk` is PGD's steps."""
+
     part: Literal["linear", "tangent", "closed forms", "tensors"]
     preset: Name = "random"
     d: PositiveInt = 256

@@ -78,6 +78,8 @@ Row = tuple[int, str, str, float, float]
 
 
 class Case(lab.Case):
+    """The networks or the baselines of one preset in linf; `walk` is PGD's steps."""
+
     part: Literal["networks", "baselines"]
     preset: Name = "random"
     d: PositiveInt = 256

@@ -46,6 +46,8 @@ PLATEAU = 0.95
 
 
 class Case(lab.Case):
+    """Starts of one size, and their clean training if `steps` are given."""
+
     d: PositiveInt
     width: PositiveInt
     steps: PositiveInt | None = None

@@ -45,7 +45,8 @@ def slope_bound(
 
     On |u - u_i| <= r_i the slope of unit i is in [G(|u_i| - r_i), G(|u_i| + r_i)], where the lower
     end is G(0) if r_i >= |u_i|. With c_i the middle and e_i half the width of that interval,
-    h(u) - h(u_i) = c_i (u - u_i) + a rest of at most e_i r_i.
+    h(u) - h(u_i) = c_i (u - u_i) + a rest of at most e_i r_i. Arguments as in `fixed_bound`, with
+    or without noise.
     """
     u, r = nets.inner(x), reach(nets, ball)
     low, high = nets.gates((u.abs() - r).clamp(min=0.0)), nets.gates(u.abs() + r)
@@ -57,7 +58,10 @@ def slope_bound(
 def certified_margin(
     nets: Nets, x: Float[Tensor, "*R n d"], y: Float[Tensor, "*R n"], ball: Ball
 ) -> Float[Tensor, "*R n"]:
-    """The better of the two bounds that apply: y f is at least this on the ball."""
+    """The better of the two bounds that apply: y f is at least this on the ball.
+
+    Arguments as in `fixed_bound`, with or without noise.
+    """
     bound = slope_bound(nets, x, y, ball)
     return bound if nets.smooth else torch.maximum(bound, fixed_bound(nets, x, y, ball))
 

@@ -72,7 +72,10 @@ def rounding(nets: Nets, x: Float[Tensor, "*R n d"]) -> Float[Tensor, "*R n"]:
 def certified(
     nets: Nets, x: Float[Tensor, "*R n d"], y: Float[Tensor, "*R n"], ball: Ball
 ) -> Bool[Tensor, "*R n"]:
-    """Which examples no perturbation of the ball can turn, by any of the certificates."""
+    """Which examples no perturbation of the ball can turn, by any of the certificates.
+
+    Arguments as in `curve_certified`, with or without noise.
+    """
     proved = certified_margin(nets, x, y, ball) > rounding(nets, x)
     return proved if nets.smooth else proved | curve_certified(nets, x, y, ball)
 
@@ -83,7 +86,8 @@ def curve_terms(
 ) -> tuple[Float[Tensor, "*R n"], Float[Tensor, "*R n m"]]:
     """a and q with y f(x + delta) >= a - sum_i q_i <w_i, delta>^2 everywhere on the ball.
 
-    a is what the first order and the raised g_i leave of the margin.
+    a is what the first order and the raised g_i leave of the margin. Arguments as in
+    `curve_certified`.
     """
     u, r, b = nets.inner(x), reach(nets, ball), nets.bias[..., None, None]
     toward, gates = y[..., None] * u, nets.gates(u)

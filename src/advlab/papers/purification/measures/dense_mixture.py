@@ -158,6 +158,12 @@ def idealised(
     """One neuron per atom: scale (sign(w*_j) M_j + p sum_{j' != j} w*_j' M_j'), p about k/d (6.1).
 
     With |w*| = 1 and orthogonal M its theta with M_j is 1/sqrt(1 + p^2 (d - 1)).
+
+    Args:
+        M: the dictionary.
+        w: w*.
+        p: the share of the dense mixture.
+        scale: the length of the own atom.
     """
     mixed = p * (label_direction(M, w)[..., None, :] - (M * w[..., None, :]).mT)
     return scale * ((M * w.sign()[..., None, :]).mT + mixed)

@@ -44,7 +44,16 @@ def growth_identity(
     M: Float[Tensor, "*R d D"],
     w: Float[Tensor, "*R D"],
 ) -> Growth:
-    """Both sides on a sample; equal up to rounding for orthogonal M and clean noiseless x."""
+    """Both sides on a sample; equal up to rounding for orthogonal M and clean noiseless x.
+
+    Args:
+        nets: the networks.
+        x: inputs M z.
+        y: labels in {-1, 1}.
+        z: hidden vectors.
+        M: the dictionary.
+        w: w*.
+    """
     u = nets.inner(x)
     pull = nets.gates(u) * torch.sigmoid(-y * nets.units(u).sum(-1))[..., None]
     along = y * (x @ label_direction(M, w)[..., None])[..., 0]

@@ -53,6 +53,7 @@ class Nets:
 
     @property
     def smooth(self) -> bool:
+        """Whether there is noise inside."""
         return bool((self.sigma > 0).all())
 
     def inner(self, x: Float[Tensor, "*R n d"]) -> Float[Tensor, "*R n m"]:
@@ -75,6 +76,7 @@ class Nets:
         return torch.special.ndtr((u - b) / _wide(self.sigma))
 
     def value(self, x: Float[Tensor, "*R n d"]) -> Float[Tensor, "*R n"]:
+        """f(x)"""
         return self.units(self.inner(x)).sum(-1)
 
     def gradient(self, x: Float[Tensor, "*R n d"]) -> Float[Tensor, "*R n d"]:
@@ -84,6 +86,7 @@ class Nets:
     def value_and_gradient(
         self, x: Float[Tensor, "*R n d"]
     ) -> tuple[Float[Tensor, "*R n"], Float[Tensor, "*R n d"]]:
+        """f and its gradient in x, from the same pre-activations."""
         u = self.inner(x)
         return self.units(u).sum(-1), self.gates(u) @ self.weight
 
@@ -108,6 +111,7 @@ class NetMargin:
     def value_and_gradient(
         self, x: Float[Tensor, "rows d"]
     ) -> tuple[Float[Tensor, " rows"], Float[Tensor, "rows d"]]:
+        """-y f of each row, and its gradient in that row."""
         f, grad = self.nets.value_and_gradient(self._blocks(x))
         return -self.y * f.reshape(-1), -self.y[:, None] * grad.reshape(x.shape)
 

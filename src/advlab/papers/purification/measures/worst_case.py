@@ -40,6 +40,7 @@ class Survival:
     worst: Bool[Tensor, "*R n"]
 
     def accuracies(self) -> dict[str, Float[Tensor, "*R"]]:
+        """The share of examples that survive each attack, by its name."""
         return {name: flags.double().mean(-1) for name, flags in vars(self).items()}
 
 
@@ -119,6 +120,14 @@ def survives_pgd(
     """Which of the rows in `among` survive PGD from `start`: every point on the way is judged.
 
     It ends with a jump to the point of the ball that the last gradient calls worst.
+
+    Args:
+        loss: -y f of each row.
+        x: the clean inputs.
+        start: where PGD begins, row by row.
+        ball: the threat.
+        among: the rows to attack; others do not survive.
+        steps: of PGD.
     """
     left = among.nonzero()[:, 0]
     point = start[left]

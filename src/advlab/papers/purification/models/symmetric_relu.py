@@ -74,9 +74,11 @@ class SymmetricReLU(nn.Module):
         return cls((noise if mean is None else mean + noise).to(dtype), bias, sigma)
 
     def forward(self, x: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+        """f(x), the noise integrated out."""
         return self.pairs(self.preactivations(x)).sum(-1)
 
     def preactivations(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
+        """u_i = <w_i, x>"""
         return x @ self.weight.mT
 
     def pairs(self, u: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
@@ -146,9 +148,11 @@ class BiasGrowth(Config):
     """(step, noise): another share after this step, as the asymptotic schedule has it."""
 
     def at(self, step: int) -> float:
+        """b(t)"""
         return min(self.end, self.start + self.slope * step)
 
     def noise_at(self, step: int) -> float:
+        """The standard deviation of rho at a step."""
         share = self.noise if self.later is None or step <= self.later[0] else self.later[1]
         return share * self.at(step)
 

@@ -95,7 +95,15 @@ class SymmetricLoss:
     def around(
         cls, model: object, y: Tensor, loss: PerExample, x: Tensor, threat: Threat
     ) -> "SymmetricLoss":
-        """For inputs in the threat sets around x only: neurons that are off there are left out."""
+        """For inputs in the threat sets around x only: neurons that are off there are left out.
+
+        Args:
+            model: a SymmetricReLU or a stack of them.
+            y: labels in {-1, 1}, one per row.
+            loss: of outputs and labels.
+            x: the centers, one row per example, in blocks per replicate.
+            threat: the threat set.
+        """
         weight, bias, sigma = _parts(model)
         blocks = x.reshape(len(weight), -1, x.shape[-1])
         nets = [

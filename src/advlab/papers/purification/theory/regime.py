@@ -31,6 +31,7 @@ class Condition:
 
     @property
     def satisfied(self) -> bool:
+        """Whether the value is on the right side."""
         compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
         return bool(compare[self.relation](self.value, self.limit))
 
@@ -51,6 +52,7 @@ class Statement:
 
     @property
     def silent(self) -> bool:
+        """Whether the theorems say nothing of the radius."""
         return not (self.robust or self.breaks)
 
     def __str__(self) -> str:
@@ -73,6 +75,7 @@ class Regime:
 
     @property
     def violated(self) -> tuple[Condition, ...]:
+        """The conditions that fail."""
         return tuple(one for one in self.conditions if not one.satisfied)
 
     def radius(self, side: Side, norm: str) -> float:

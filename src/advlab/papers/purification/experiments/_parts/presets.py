@@ -81,6 +81,7 @@ class Preset(Config):
 
     @property
     def ball(self) -> Ball:
+        """The threat: norm and radius tau."""
         return Ball(norm=self.norm, radius=self.tau)
 
 

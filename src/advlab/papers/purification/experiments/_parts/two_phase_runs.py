@@ -48,6 +48,7 @@ class Case(lab.Case):
 
     @property
     def settings(self) -> Preset:
+        """The preset, at its own size or tiny."""
         return _tiny(PRESETS[self.preset]) if self.tiny else PRESETS[self.preset]
 
     @property

@@ -30,7 +30,7 @@ def losses(f, y):
 
 
 def to_cap(z, x, delta):
-    """The nearest point of the cap of x (spec 1.4)."""
+    """The nearest point of the cap of x."""
     z = z / z.norm(dim=1, keepdim=True)
     c, least = (z * x).sum(1, keepdim=True), 1 - delta**2 / 2
     side = z - c * x

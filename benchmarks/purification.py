@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from advlab.core.randomness import generator
-from advlab.papers.purification.experiments._parts.presets import PRESETS, Phase, World
+from advlab.papers.purification.experiments._parts.presets import PRESETS, Phase, SparseProblem
 from advlab.training.batches import Batches
 
 SEEDS, TARGET, LIMIT = range(5), 3.0, 300.0
@@ -38,12 +38,17 @@ def plain_attack(w: Tensor, x: Tensor, y: Tensor, b: float, tau: float) -> Tenso
     return x + delta
 
 
-def plain_phase(world: World, r: int, w: Tensor, phase: Phase, adversarial: bool) -> list[float]:
-    preset, x, y = world.preset, world.x[r], world.y[r]
+def plain_phase(
+    problem: SparseProblem, r: int, w: Tensor, phase: Phase, adversarial: bool
+) -> list[float]:
+    preset, x, y = problem.preset, problem.x[r], problem.y[r]
     weight = w.requires_grad_()
     optimizer = torch.optim.SGD([weight], lr=phase.lr)
     name = "adversarial" if adversarial else "clean"
-    rng, batches = generator(world.stream, name, world.seeds[r]), Batches(len(x), preset.batch, 1)
+    rng, batches = (
+        generator(problem.stream, name, problem.seeds[r]),
+        Batches(len(x), preset.batch, 1),
+    )
     losses = []
     for step in range(phase.steps):
         b = preset.bias.end if adversarial else preset.bias.at(step)
@@ -65,32 +70,32 @@ def plain_phase(world: World, r: int, w: Tensor, phase: Phase, adversarial: bool
     return losses
 
 
-def plain(world: World) -> tuple[Tensor, Tensor]:
+def plain(problem: SparseProblem) -> tuple[Tensor, Tensor]:
     """Clean and adversarial losses, (steps, seeds)."""
     clean, adversarial = [], []
-    for r, start in enumerate(world.networks().get_parameter("weight").detach()):
+    for r, start in enumerate(problem.networks().get_parameter("weight").detach()):
         w = start.clone()
-        clean.append(plain_phase(world, r, w, world.preset.clean, False))
-        adversarial.append(plain_phase(world, r, w, world.preset.adversarial, True))
+        clean.append(plain_phase(problem, r, w, problem.preset.clean, False))
+        adversarial.append(plain_phase(problem, r, w, problem.preset.adversarial, True))
     return torch.tensor(clean).T, torch.tensor(adversarial).T
 
 
-def stacked(world: World) -> tuple[Tensor, Tensor]:
-    nets = world.networks()
-    clean = world.train_clean(nets).log.losses()
-    return clean[:-1], world.train_adversarial(nets).log.losses()[:-1]
+def stacked(problem: SparseProblem) -> tuple[Tensor, Tensor]:
+    nets = problem.networks()
+    clean = problem.train_clean(nets).log.losses()
+    return clean[:-1], problem.train_adversarial(nets).log.losses()[:-1]
 
 
-def timed(run, world: World) -> tuple[float, tuple[Tensor, Tensor]]:
+def timed(run, problem: SparseProblem) -> tuple[float, tuple[Tensor, Tensor]]:
     start = time.perf_counter()
-    losses = run(world)
+    losses = run(problem)
     return time.perf_counter() - start, losses
 
 
 def main(preset: str = "random") -> None:
-    world = World.draw(PRESETS[preset], SEEDS, "benchmark/purification", tests=1)
-    seconds, (clean, adversarial) = timed(stacked, world)
-    plain_seconds, (plain_clean, plain_adversarial) = timed(plain, world)
+    problem = SparseProblem.draw(PRESETS[preset], SEEDS, "benchmark/purification", tests=1)
+    seconds, (clean, adversarial) = timed(stacked, problem)
+    plain_seconds, (plain_clean, plain_adversarial) = timed(plain, problem)
     first = float((clean - plain_clean)[:CLOSE_STEPS].abs().max())
     last = abs(float(adversarial[-50:].mean() / plain_adversarial[-50:].mean()) - 1)
     if first > CLOSE or last > CLOSE_AT_END:

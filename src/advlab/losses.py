@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from .core.errors import AdvlabError
 
 PerExample = Callable[[Tensor, Tensor], Tensor]
-"""Outputs and targets, a row an example, to one value an example."""
+"""Outputs and targets, a row per example, to one value per example."""
 
 Outputs = Float[Tensor, "batch *k"]
 Targets = Shaped[Tensor, " batch"]
@@ -21,12 +21,12 @@ Values = Float[Tensor, " batch"]
 
 
 def squared(outputs: Outputs, y: Targets) -> Values:
-    """(f - y)^2, for one real output an example."""
+    """(f - y)^2, for one real output per example."""
     return (_single(outputs) - y) ** 2
 
 
 def logistic(outputs: Outputs, y: Targets) -> Values:
-    """log(1 + exp(-y f)), for one real output an example and labels -1, +1."""
+    """log(1 + exp(-y f)), for one real output per example and labels -1, +1."""
     return F.softplus(-_signs(y) * _single(outputs))
 
 
@@ -62,7 +62,7 @@ def cross_entropy(outputs: Outputs, y: Targets) -> Values:
 def margin(outputs: Outputs, y: Targets) -> Values:
     """The largest other score less the score of the label: positive where the model is wrong.
 
-    One real output an example means labels -1, +1 and margin -y f.
+    One real output per example means labels -1, +1 and margin -y f.
     """
     if outputs.ndim == 1 or outputs.shape[1] == 1:
         return -_signs(y) * _single(outputs)
@@ -238,7 +238,7 @@ def _single(outputs: Tensor) -> Tensor:
         return outputs[:, 0]
     if outputs.ndim != 1:
         raise AdvlabError(
-            "this loss needs one output an example",
+            "this loss needs one output per example",
             f"outputs of shape {tuple(outputs.shape)}",
             "use cross_entropy for several outputs",
         )

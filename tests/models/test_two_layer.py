@@ -212,7 +212,7 @@ def test_the_weight_gradient_is_the_hand_formula_at_any_weights(shape):
 
 
 def test_other_labels_with_the_other_sign_of_a_give_the_same_path():
-    """(y, a) -> (-y, -a) leaves losses, attacks and weights as they are (spec 6.8)."""
+    """(y, a) -> (-y, -a) leaves losses, attacks and weights as they are."""
     x, y = data()
     net = TwoLayer.draw(30, 10, "smoothed_leaky_relu", generator("sign"), omega=0.01)
     other = TwoLayer(net.weight.detach(), -net.top, "smoothed_leaky_relu")

@@ -26,9 +26,11 @@ Scale = Annotated[
 Seeds = Annotated[
     int | None, typer.Option(min=1, help="Replicates; more seeds keep what is there.")
 ]
-Jobs = Annotated[int | None, typer.Option(min=1, help="Worker processes; one a core if left out.")]
+Jobs = Annotated[
+    int | None, typer.Option(min=1, help="Worker processes; one per core if left out.")
+]
 Out = Annotated[Path, typer.Option(help="The folder that holds all runs.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON line an experiment.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON line per experiment.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Forget stored runs of these cases first.")]
 Engine = Annotated[
     Literal["local", "ray"],

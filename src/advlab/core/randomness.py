@@ -9,7 +9,7 @@ from torch import Tensor
 from .errors import AdvlabError
 
 Rng = torch.Generator | Sequence[torch.Generator]
-"""One generator for all rows, or one a replicate: the rows are then R equal blocks in order."""
+"""One generator for all rows, or one per replicate: the rows are then R equal blocks in order."""
 
 
 def generator(*name: object) -> torch.Generator:
@@ -19,7 +19,7 @@ def generator(*name: object) -> torch.Generator:
 
 
 def generators(*name: object, seeds: Sequence[int]) -> list[torch.Generator]:
-    """One generator a replicate; adding seeds changes none of the earlier ones."""
+    """One generator per replicate; adding seeds changes none of the earlier ones."""
     return [generator(*name, seed) for seed in seeds]
 
 

@@ -14,7 +14,7 @@ from ..core.errors import AdvlabError
 
 
 class Arrays(NamedTuple):
-    """Inputs x in natural units and one answer y an example: a class (int64) or a real number."""
+    """Inputs x in natural units and one answer y per example: a class (int64) or a real number."""
 
     x: Float[Tensor, "n *shape"]
     y: Shaped[Tensor, " n"]
@@ -119,7 +119,7 @@ def _check_shapes(x: Tensor, y: Tensor) -> None:
         )
     if y.ndim != 1:
         raise AdvlabError(
-            "one answer an example, y of shape (examples,)",
+            "one answer per example, y of shape (examples,)",
             tuple(y.shape),
             "take the argmax of one-hot labels, and flatten a column",
         )

@@ -22,7 +22,7 @@ class DataModel(Config):
     def sample_stack(self, generators: Sequence[torch.Generator], n: int | None = None) -> tuple:
         """One data set a generator along a new first axis; each has the bits it has alone."""
         if not generators:
-            raise AdvlabError("a stack needs one generator a replicate", "none")
+            raise AdvlabError("a stack needs one generator per replicate", "none")
         # Drawn one by one, not as one batched product: a batched product may round differently.
         samples = [self.sample(rng, n) for rng in generators]
         return type(samples[0])(*(torch.stack(parts) for parts in zip(*samples, strict=True)))

@@ -130,7 +130,7 @@ def engine(name: EngineName, jobs: int | None = None, address: str | None = None
 
 def _in_worker(settle: Callable[..., Any], *call: Any) -> Any:
     if torch := sys.modules.get("torch"):
-        with suppress(RuntimeError):  # it can be set only once a process
+        with suppress(RuntimeError):  # it can be set only once per process
             torch.set_num_interop_threads(1)
     return settle(*call)
 

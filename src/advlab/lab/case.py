@@ -42,7 +42,7 @@ def blocks(seeds: int, size: int) -> list[dict[str, Any]]:
     same cases as before, so only the rest is computed; a short last block is computed again.
     """
     if seeds < 1 or size < 1:
-        raise AdvlabError("at least one seed and one replicate a block", f"{seeds} and {size}")
+        raise AdvlabError("at least one seed and one replicate per block", f"{seeds} and {size}")
     return [
         {"seed": first, "replicates": min(size, seeds - first)} for first in range(0, seeds, size)
     ]

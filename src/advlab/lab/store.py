@@ -59,8 +59,8 @@ class Store:
     """The runs of one experiment, in one folder that several processes may share.
 
     `<key>/` holds a whole run; `failed/<key>.json` says why a case has none; `corrupt/` keeps what
-    was found damaged; `.locks/` holds one empty file a case. A case is written only under its lock,
-    which the system releases when its holder dies.
+    was found damaged; `.locks/` holds one empty file per case. A case is written only under its
+    lock, which the system releases when its holder dies.
     """
 
     def __init__(self, root: Path):

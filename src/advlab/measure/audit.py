@@ -2,7 +2,7 @@
 
 For every network, attack, convex loss and comparator W* in the projection set, with x~ the attacked
 inputs of step t, g_t the gradient, d_t = ||W_t - W*|| and e = f(W*, x~) - f(W_t, x~) - <grad f(W_t,
-x~), W* - W_t> (convergence, section 4; errata in its digest), each step obeys the identity
+x~), W* - W_t> (convergence paper, section 4), each step obeys the identity
 
     loss_t = comparator_t - convexity_t - linearisation_t + alpha/2 ||g_t||^2
              + (d_t^2 - d_{t+1}^2 - projection_t) / (2 alpha)
@@ -33,7 +33,7 @@ SLACK = 1e3
 
 @dataclass(frozen=True)
 class Terms:
-    """The terms of the identity, one row a step and one column a replicate."""
+    """The terms of the identity, one row per step and one column per replicate."""
 
     rate: PerStep
     loss: PerStep
@@ -111,7 +111,7 @@ class Report:
         return torch.stack(list(self.parts.values())).sum(0)
 
     def table(self) -> pl.DataFrame:
-        """One row a step and replicate: every term, the running mean loss and its bound so far."""
+        """One row per step and replicate: every term, the running mean loss, its bound so far."""
         terms = self.terms
         steps, replicates = terms.loss.shape
         total = terms.rate.cumsum(0)
@@ -270,7 +270,7 @@ def _check_alike(weights: dict[str, Tensor], goal: dict[str, Tensor]) -> None:
 
 def _flat(outputs: Tensor) -> Tensor:
     if outputs.numel() != len(outputs):
-        raise AdvlabError("one output an example", tuple(outputs.shape))
+        raise AdvlabError("one output per example", tuple(outputs.shape))
     return outputs.flatten()
 
 
@@ -279,6 +279,6 @@ def _squares(parts, replicates: int) -> Tensor:
 
 
 def _along(first, second, replicates: int) -> Tensor:
-    """Inner products over all arrays, one a replicate."""
+    """Inner products over all arrays, one per replicate."""
     products = [(a * b).reshape(replicates, -1).sum(1) for a, b in zip(first, second, strict=True)]
     return torch.stack(products).sum(0)

@@ -1,4 +1,4 @@
-"""Tables made small before they are drawn: one row a mark, at most ROWS rows."""
+"""Tables made small before they are drawn: one row per mark, at most ROWS rows."""
 
 import numpy as np
 import polars as pl

@@ -1,4 +1,4 @@
-"""One number and its confidence interval from one value a replicate, or why there is none.
+"""One number and its confidence interval from one value per replicate, or why there is none.
 
 scipy.stats takes a second to import and workers never need it, so each statistic asks for it.
 """
@@ -13,7 +13,7 @@ from ..core.errors import AdvlabError
 
 Number = float | int | np.number
 Sample = Number | np.bool | np.ndarray | pl.Series | Sequence | None
-"""A number (exact), or one value a replicate; None is a value that is missing."""
+"""A number (exact), or one value per replicate; None is a value that is missing."""
 
 CONFIDENCE = 0.95
 FEWEST = 3
@@ -55,7 +55,7 @@ def numbers(sample: Sample) -> np.ndarray:
         sample = sample.cast(pl.Float64).to_numpy()
     values = np.asarray(sample, dtype=float)
     if values.ndim > 1:
-        raise AdvlabError("a sample is one value a replicate", f"an array of shape {values.shape}")
+        raise AdvlabError("a sample is one value per replicate", f"an array, shape {values.shape}")
     return values
 
 
@@ -81,7 +81,7 @@ def _share(values: np.ndarray, level: float) -> tuple[float, float, float]:
     from scipy import stats
 
     if not np.isin(values, (0, 1)).all():
-        raise AdvlabError("a share needs one true or false a replicate", values.tolist())
+        raise AdvlabError("a share needs one true or false per replicate", values.tolist())
     held = int(values.sum())
     low, high = stats.binomtest(held, values.size).proportion_ci(level, method="exact")
     return held / values.size, low, high

@@ -1,6 +1,6 @@
 """Verdicts from replicates: a claim is decided only if its whole 95 % interval is on one side.
 
-A number is an exact value and its own interval. A list is one value a replicate. A mapping is a
+A number is an exact value and its own interval. A list is one value per replicate. A mapping is a
 claim about each of its groups: their intervals hold together (Bonferroni), and the verdict shows
 the worst group. A value that is missing or not finite leaves the claim undecided.
 """
@@ -20,7 +20,7 @@ from .intervals import CONFIDENCE, Estimate, Number, Sample, estimate
 from .verdict import Outcome, Verdict
 
 Samples = Sample | Mapping
-"""One sample, or a mapping with one sample a group."""
+"""One sample, or a mapping with one sample per group."""
 
 Average = Literal["mean", "median"]
 
@@ -87,7 +87,7 @@ def decreasing(
 ) -> Verdict:
     """The claim that y falls from each level of x to the next; rises below `slack` are forgiven.
 
-    Changes are taken within a replicate. `replicate=None` says that y is exact: one row a level.
+    Changes are taken within a replicate. `replicate=None` says that y is exact: one row per level.
     """
     changes = _changes(table, x, y, replicate)
     return below(id, claim, changes, slack, what=f"change of {what or y} from one {x} to the next")
@@ -124,7 +124,7 @@ def undecide(verdict: Verdict, note: str) -> Verdict:
 def sample(
     table: pl.DataFrame, value: str, *, by: str | None = None, replicate: str = "seed"
 ) -> pl.Series | dict[str, pl.Series]:
-    """A column as one value a replicate, in their order; with `by`, one such sample a group.
+    """A column as one value per replicate, in their order; with `by`, one such sample per group.
 
     Rows that repeat a replicate are refused: they would pass for independent evidence.
     """
@@ -140,7 +140,7 @@ def sample(
 def _one_a_replicate(table: pl.DataFrame, value: str, replicate: str) -> pl.Series:
     if table[replicate].is_duplicated().any():
         raise AdvlabError(
-            f"{value} must have one row a replicate",
+            f"{value} must have one row per replicate",
             f"{table.height} rows for {table[replicate].n_unique()} replicates",
             "choose the rows first, for example the last step of each run",
         )

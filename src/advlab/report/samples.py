@@ -16,7 +16,7 @@ def ends(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def groups(table: pl.DataFrame, value: str, *by: str) -> dict[str, Any]:
-    """One value a replicate for each setting of the columns `by`."""
+    """One value per replicate for each setting of the columns `by`."""
     parts = table.partition_by(*by, as_dict=True, maintain_order=True)
     return {_named(by, levels): sample(rows, value) for levels, rows in parts.items()}
 

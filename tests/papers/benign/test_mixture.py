@@ -233,5 +233,5 @@ def test_an_empty_draw_is_refused():
     model = NoisyMixture(n=5, d=3, mu_norm=1.0)
     with pytest.raises(AdvlabError, match="n >= 1"):
         model.sample(generator("x"), n=0)
-    with pytest.raises(AdvlabError, match="one generator a replicate"):
+    with pytest.raises(AdvlabError, match="one generator per replicate"):
         model.sample_stack([])

@@ -165,5 +165,5 @@ def test_an_empty_draw_is_refused():
     model = LinearModel(n=5, d=3)
     with pytest.raises(AdvlabError, match="n >= 1"):
         model.sample(generator("x"), n=0)
-    with pytest.raises(AdvlabError, match="one generator a replicate"):
+    with pytest.raises(AdvlabError, match="one generator per replicate"):
         model.sample_stack([])

@@ -1,4 +1,4 @@
-"""Certificates against the exact minimum over the ball and sampling; linearity; surrogates.
+"""Certificates against the exact minimum over the ball and sampling; and linearity.
 
 The exact minimum of a tiny network without noise: on each pattern of its units f is linear, so the
 minimum over a pattern's part of the ball is a convex programme (cvxpy) or a linear one (scipy).
@@ -21,18 +21,12 @@ from advlab.papers.purification.measures import (
     Nets,
     certified,
     certified_margin,
-    coordinates,
-    couplings,
     curve_certified,
     curve_terms,
     fgm_argument,
     fixed_bound,
     linearity_gap,
-    own_sets,
-    reference_point,
     slope_bound,
-    split,
-    surrogate,
     survival,
 )
 from advlab.papers.purification.models import SymmetricReLU
@@ -234,83 +228,6 @@ def test_the_fgm_argument_holds_where_the_gap_is_that_of_the_whole_ball():
     assert torch.equal(found.literal, (found.margin >= 10) & (found.gap <= 1))
     assert 0 < int(found.literal.sum()) < 12
     assert bool((values[found.literal] >= 8).all())
-
-
-@pytest.mark.parametrize("sigma", [0.0, 0.3])
-def test_surrogates_have_frozen_gates(sigma):
-    nets = Nets.at(some(2, 5, 3, name="sw"), 0.3, sigma)
-    mu, x, other = some(2, 5, 3, name="mu"), some(2, 6, 3), some(2, 6, 3, name="other")
-    torch.testing.assert_close(surrogate(nets, nets.weight, x), nets.value(x))
-    rho = sigma * some(20_000, name="rho") if sigma else torch.zeros(1).double()
-    for r, n in itertools.product(range(2), range(3)):
-        total = 0.0
-        for i in range(5):
-            u = nets.weight[r, i] @ other[r, n]
-            v = mu[r, i] @ x[r, n]
-            up, down = (u + rho > 0.3).double(), (-u + rho > 0.3).double()
-            total += float((up * (v + rho - 0.3) - down * (-v + rho - 0.3)).mean())
-        found = float(surrogate(nets, mu, x, at=other)[r, n])
-        assert found == pytest.approx(total, abs=0.1 if sigma else 1e-12)
-
-
-def test_the_surrogates_gradient_at_the_weights_is_the_networks():
-    net = SymmetricReLU.draw(3, 5, 1.0, 0.3, generator("sg"), 0.2)
-    x, nets, step = some(4, 3), Nets.of(net), 1e-6
-    (expected,) = torch.autograd.grad(net(x).sum(), net.weight)
-    move = some(5, 3, name="move")
-    ahead, behind = (surrogate(nets, nets.weight + s * move, x).sum() for s in (step, -step))
-    assert float((ahead - behind) / (2 * step)) == pytest.approx(float((expected * move).sum()))
-
-
-def test_the_reference_point_reads_the_label_where_sure_gates_open_with_their_atom():
-    """Pure neurons of length 1, b below the smallest entry of z: g(mu*) is alpha <w*, z> and the
-    term of the bias, which cancels up to the signs of z."""
-    d, copies, alpha = 4, 2, 3.0
-    M, w = torch.linalg.qr(some(d, d, name="M")).Q, some(d, name="star")
-    nets = Nets.at((M * w.sign()).mT.repeat(copies, 1), 0.2)
-    A = coordinates(nets.weight, M)
-    mu = reference_point(own_sets(A), M, w, alpha)
-    z = torch.tensor([[1.0, 0, -0.5, 0], [0, 0, 0, 0.7]]).double()
-    bias = -0.2 * copies * (w.sign() * z.sign()).sum(1)
-    torch.testing.assert_close(surrogate(nets, mu, z @ M.mT), alpha * (z @ w) + bias)
-    for i in range(2 * d):
-        torch.testing.assert_close(mu[i], alpha * w[i % d] * M[:, i % d] / copies)
-    none = reference_point(torch.zeros(8, d, dtype=torch.bool), M, w, alpha)
-    assert float(none.abs().max()) == 0
-
-
-def test_the_split_freezes_own_parts_and_couplings_compare_networks():
-    M = torch.linalg.qr(some(2, 4, 4, name="sM")).Q
-    start, weight = some(2, 6, 4, name="start"), some(2, 6, 4, name="now")
-    own = own_sets(coordinates(start, M))
-    parts = split(start, weight, M, own)
-    torch.testing.assert_close(parts.own + parts.rest, weight)
-    for r in range(2):
-        rest = []
-        for i in range(6):
-            row = start[r, i] @ M[r]
-            j = int(row.abs().argmax())
-            torch.testing.assert_close(parts.own[r, i], row[j] * M[r, :, j])
-            rest.append(weight[r, i] - row[j] * M[r, :, j])
-        mean = sum(float(v @ v) for v in rest) / 6
-        assert float(parts.mean_energy[r]) == pytest.approx(mean)
-        assert float(parts.largest(2)[r]) == pytest.approx(max(float(v.norm()) for v in rest))
-        assert float(parts.largest(1)[r]) == pytest.approx(max(float(v.abs().sum()) for v in rest))
-        peak = max(float((v @ M[r]).abs().max()) for v in rest)
-        assert float(parts.largest_coordinate(M)[r]) == pytest.approx(peak)
-    then, now = Nets.at(start, 0.3), Nets.at(weight, 0.3)
-    x, delta = some(2, 5, 4), 0.4 * some(2, 5, 4, name="sd")
-    gaps = couplings(then, now, parts, x, delta)
-    robust = (surrogate(now, weight, x + delta, at=x) - now.value(x + delta)).abs().mean(1)
-    torch.testing.assert_close(gaps.robust, robust)
-    clean = (surrogate(now, parts.own, x + delta, at=x) - then.value(x)).abs().mean(1)
-    torch.testing.assert_close(gaps.clean, clean)
-    still = couplings(then, now, parts, x, 0 * delta)
-    torch.testing.assert_close(still.robust, torch.zeros(2).double(), atol=1e-12, rtol=0)
-    # Without a rest and without a move both sides are the same network.
-    pure = Nets.at(parts.own, 0.3)
-    same = couplings(pure, pure, split(parts.own, parts.own, M, own), x, 0 * delta)
-    torch.testing.assert_close(same.clean, torch.zeros(2).double(), atol=1e-12, rtol=0)
 
 
 def test_a_margin_that_is_rounding_proves_nothing():

@@ -6,12 +6,17 @@ import polars as pl
 import pytest
 
 from advlab.papers.purification.experiments import dimension_trends, lottery_tickets
-from advlab.papers.purification.experiments._parts.presets import PRESETS, World, asymptotic, scaled
+from advlab.papers.purification.experiments._parts.presets import (
+    PRESETS,
+    SparseProblem,
+    asymptotic,
+    scaled,
+)
 from advlab.papers.purification.theory import bias, noise_scale, regime
 
 
 def outcomes(found) -> dict[str, str]:
-    return {verdict.id.removeprefix("purification/"): verdict.outcome for verdict in found}
+    return {verdict.id: verdict.outcome for verdict in found}
 
 
 def falling(power: float) -> pl.DataFrame:
@@ -37,7 +42,7 @@ def test_trends_report_their_exponent_and_pass_nothing(power):
     for id in dimension_trends.POWERS:
         assert by_id[id].measured == pytest.approx(power)
         assert "not decided at finite sizes" in by_id[id].note
-    assert by_id["purification/6/trend"].measured < 0
+    assert by_id["6"].measured < 0
     assert dimension_trends.figure(falling(power)).to_dict()
 
 
@@ -72,14 +77,16 @@ def test_the_asymptotic_schedules_are_those_of_the_theory():
 
 
 def test_asymptotic_schedules_train():
-    """They run, noise and all; what they learn is another matter (docs/purification.md)."""
+    """They run, noise and all; what they learn is another matter (README of the paper)."""
     full = asymptotic(32, 4)
     few = {name: getattr(full, name).model_copy(update={"steps": 4}) for name in PHASES}
     data = full.data.model_copy(update={"n": 400})
-    world = World.draw(full.model_copy(update=few | {"data": data}), range(2), "test", tests=5)
-    nets = world.networks()
-    assert world.train_clean(nets).status == "finished"
-    assert world.train_adversarial(nets).status == "finished"
+    problem = SparseProblem.draw(
+        full.model_copy(update=few | {"data": data}), range(2), "test", tests=5
+    )
+    nets = problem.networks()
+    assert problem.train_clean(nets).status == "finished"
+    assert problem.train_adversarial(nets).status == "finished"
 
 
 PHASES = ("clean", "adversarial")
@@ -117,22 +124,22 @@ def table_of_tickets(sigmas: float, early: float, won: float) -> pl.DataFrame:
 def test_tickets_claims_can_be_true():
     found = outcomes(lottery_tickets.verdicts(table_of_tickets(1.0, 0.7, 0.9)))
     assert found == {
-        "22/pot": "supported",
-        "22/sure": "supported",
-        "22/cover": "undecided",
-        "22/early": "supported",
-        "22/kept": "supported",
+        "pot": "supported",
+        "sure": "supported",
+        "cover": "undecided",
+        "early": "supported",
+        "kept": "supported",
     }
 
 
 def test_tickets_claims_can_be_false():
     found = outcomes(lottery_tickets.verdicts(table_of_tickets(5.0, 0.3, 0.2)))
     assert found == {
-        "22/pot": "refuted",
-        "22/sure": "refuted",
-        "22/cover": "undecided",
-        "22/early": "refuted",
-        "22/kept": "refuted",
+        "pot": "refuted",
+        "sure": "refuted",
+        "cover": "undecided",
+        "early": "refuted",
+        "kept": "refuted",
     }
 
 

@@ -22,7 +22,7 @@ from advlab.papers.purification.measures import (
     transfer_matrix,
     universal,
 )
-from advlab.papers.purification.models import SymmetricReLU
+from advlab.papers.purification.models import SymmetricReLU, pure_features
 from advlab.threats import Ball
 
 
@@ -37,9 +37,8 @@ def problem(seeds=(0, 1), sigma: float = 0.0):
     for seed in seeds:
         concept = data.concept(generator("concept", seed))
         rng = generator("net", seed)
-        models.append(
-            SymmetricReLU.dictionary(concept.M, concept.w, 2, 1.0, 0.25, 0.15, rng, sigma)
-        )
+        mean = pure_features(concept.M, concept.w, 2, 1.0)
+        models.append(SymmetricReLU.draw(12, 24, 0.25, 0.15, rng, sigma, mean))
         points.append(data.sample(generator("points", seed), concept=concept))
     x, y, M, w = (torch.stack([getattr(p, name) for p in points]) for name in ("x", "y", "M", "w"))
     return models, x, y, label_direction(M, w)

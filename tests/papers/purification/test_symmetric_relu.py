@@ -8,7 +8,7 @@ from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator, normal
 from advlab.models import Stack
 from advlab.papers.purification.data import SparseCoding
-from advlab.papers.purification.models import BiasGrowth, SymmetricReLU
+from advlab.papers.purification.models import BiasGrowth, SymmetricReLU, pure_features
 from advlab.papers.purification.models.symmetric_relu import smooth_relu
 
 
@@ -82,10 +82,13 @@ def test_noise_going_to_zero_is_the_plain_network():
 def test_dictionary_start_has_every_atom_with_its_sign():
     law = SparseCoding(n=10, d=8, k=2)
     M, w = law.concept(generator("c"))
-    net = SymmetricReLU.dictionary(M, w, 2, 0.8, 0.0, 0.1, generator("n"))
-    torch.testing.assert_close(
-        net.weight @ M, 0.8 * torch.diag(w.sign()).repeat(2, 1), rtol=1e-9, atol=1e-12
+    pure = 0.8 * torch.diag(w.sign()).repeat(2, 1)
+    mean = pure_features(M, w, 2, 0.8)
+    torch.testing.assert_close(mean @ M, pure, rtol=1e-9, atol=1e-12)
+    net, noise = (
+        SymmetricReLU.draw(8, 16, 0.1, 0.1, generator("n"), mean=one) for one in (mean, None)
     )
+    torch.testing.assert_close(net.weight - mean, noise.weight)
 
 
 def test_bias_growth_sets_every_network_of_a_stack():

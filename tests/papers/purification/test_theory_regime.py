@@ -1,4 +1,4 @@
-"""The calculator against the numbers of the paper and of the spec, and against itself."""
+"""The calculator against the numbers of the paper, by hand, and against itself."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from advlab.core.errors import AdvlabError
 from advlab.papers.purification import theory
 
 
-def test_lambda_is_the_spec_s_and_is_clamped_below_sixteen():
+def test_lambda_is_the_paper_s_and_is_clamped_below_sixteen():
     assert theory.regularisation(100).value == pytest.approx(0.00423, abs=5e-6)
     assert theory.regularisation(256).value == pytest.approx(0.0021, abs=5e-5)
     for d in (2, 10, 15):

@@ -110,7 +110,7 @@ def test_expectations_are_binomial_and_agree_with_drawn_starts():
 
 
 @pytest.mark.parametrize(("d", "width", "measured"), [(256, 1280, 0.12), (1024, 8192, 0.09)])
-def test_the_digests_measured_starts_are_within_4_sigma(d, width, measured):
+def test_counts_of_a_prototype_are_within_4_sigma(d, width, measured):
     law = expected_sure(TicketRules.of(d, width, gamma=0.05), width)
     assert abs(measured - law.mean) < 4 * law.deviation_of_mean
     assert law.mean < 1

@@ -1,4 +1,4 @@
-"""Syn A-D of the purification paper: they run, measure what they say, and can be refuted."""
+"""Experiments with both phases of training: they run, measure what they say, can be refuted."""
 
 from dataclasses import replace
 
@@ -26,10 +26,10 @@ from advlab.papers.purification.experiments._parts.clean_then_adversarial_claims
 from advlab.threats import Ball
 
 MODULES = {
-    "syn_a": clean_then_adversarial,
-    "syn_b": radius_curves,
-    "syn_c": pure_start,
-    "syn_d": random_start,
+    "clean_then_adversarial": clean_then_adversarial,
+    "radius_curves": radius_curves,
+    "pure_start": pure_start,
+    "random_start": random_start,
 }
 
 
@@ -42,93 +42,97 @@ def test_an_experiment_runs_end_to_end(name, tmp_path):
     assert {one.outcome for one in result.verdicts} == {"undecided"}
 
 
-def linear_nets(world, scale=1.0):
+def linear_nets(problem, scale=1.0):
     """Pairs of ReLUs without a bias are linear: f = <sum of the rows, x>."""
-    return measures.Nets.at(scale * (world.M * world.w[:, None]).mT, 0.0)
+    return measures.Nets.at(scale * (problem.M * problem.w[:, None]).mT, 0.0)
 
 
-def exact(world, radius):
+def exact(problem, radius):
     """Of x -> <M w*, x>, by the closed form for linear rules."""
-    theta = (world.M @ world.w[:, :, None])[:, :, 0]
-    scores = world.test_y * (world.test_x @ theta[:, :, None])[:, :, 0]
+    theta = (problem.M @ problem.w[:, :, None])[:, :, 0]
+    scores = problem.test_y * (problem.test_x @ theta[:, :, None])[:, :, 0]
     return (scores > radius * theta.norm(dim=1, keepdim=True)).double().mean(1)
 
 
 @pytest.fixture(scope="module")
-def world():
+def problem():
     """Its radius is large enough to break some points of a linear rule, and not all."""
-    drawn = two_phase_runs.Case(preset="random", replicates=2, **two_phase_runs.TINY).world("test")
+    drawn = two_phase_runs.Case(preset="random", replicates=2, **two_phase_runs.TINY).problem(
+        "test"
+    )
     return replace(drawn, preset=drawn.preset.model_copy(update={"tau": 0.4}))
 
 
-def test_what_is_withstood_is_the_closed_form_where_there_is_one(world):
-    found = two_phase_runs.withstood(world, linear_nets(world))
-    truth = exact(world, world.preset.tau)
+def test_what_is_withstood_is_the_closed_form_where_there_is_one(problem):
+    found = two_phase_runs.accuracies_under_attack(problem, linear_nets(problem))
+    truth = exact(problem, problem.preset.tau)
     assert 0 < float(truth.mean()) < 1
     for name in ("universal", "fgm", "pgd", "worst"):
         torch.testing.assert_close(found[name], truth)
     assert (found["certified"] <= truth).all()
     assert not found["disorder"].any()
-    torch.testing.assert_close(found["clean"], exact(world, 0.0))
+    torch.testing.assert_close(found["clean"], exact(problem, 0.0))
 
 
-def test_disorder_counts_points_that_are_certified_and_yet_broken(world, monkeypatch):
+def test_disorder_counts_points_that_are_certified_and_yet_broken(problem, monkeypatch):
     """A certificate that certifies everything is caught at every point that breaks."""
     lie = torch.ones(60, dtype=torch.bool)
     monkeypatch.setattr(measures, "certified", lambda *_: lie)
-    found = two_phase_runs.withstood(world, linear_nets(world))
-    torch.testing.assert_close(found["disorder"], 60 * (1 - exact(world, world.preset.tau)))
+    found = two_phase_runs.accuracies_under_attack(problem, linear_nets(problem))
+    torch.testing.assert_close(found["disorder"], 60 * (1 - exact(problem, problem.preset.tau)))
 
 
-def test_glances_see_the_closed_forms_too(world):
-    nets = world.networks()
-    probes = two_phase_runs.glances(
-        world, two_phase_runs.frozen(nets)
-    ) | two_phase_runs.worst_glance(world, 60)
+def test_probes_see_the_closed_forms_too(problem):
+    nets = problem.networks()
+    probes = two_phase_runs.training_probes(
+        problem, two_phase_runs.frozen(nets)
+    ) | two_phase_runs.worst_case_probe(problem, 60)
     with torch.no_grad():
-        nets.get_parameter("weight").copy_((world.M * world.w[:, None]).mT.repeat(1, 3, 1))
+        nets.get_parameter("weight").copy_((problem.M * problem.w[:, None]).mT.repeat(1, 3, 1))
         nets.get_buffer("bias").fill_(0.0)
-    truth = exact(world, world.preset.tau)
+    truth = exact(problem, problem.preset.tau)
     for name in ("FGM", "PGD", two_phase_runs.UNIVERSAL, "worst"):
         torch.testing.assert_close(probes[name](nets), truth)
-    torch.testing.assert_close(probes["no attack"](nets), exact(world, 0.0))
+    torch.testing.assert_close(probes["no attack"](nets), exact(problem, 0.0))
     # One atom of size |w_j| each and nothing else.
     assert float(torch.as_tensor(probes["dense over top"](nets)).abs().max()) < 1e-5
-    cosines = world.w.abs() / world.w.norm(dim=1, keepdim=True)
+    cosines = problem.w.abs() / problem.w.norm(dim=1, keepdim=True)
     both = cosines.mean(1), probes["cosine"](nets)
     torch.testing.assert_close(*both, atol=1e-5, rtol=1e-4)
 
 
-def test_curves_over_the_radius_are_exact_for_a_linear_rule(world):
-    for r, theta in enumerate(two_phase_runs.direction(world)):
-        found = radius_curves._curve(world, r, Linear(theta), steps=3)
-        truth = [float(exact(world, share * world.preset.tau)[r]) for share in radius_curves.SHARES]
+def test_curves_over_the_radius_are_exact_for_a_linear_rule(problem):
+    for r, theta in enumerate(problem.direction):
+        found = radius_curves._curve(problem, r, Linear(theta), steps=3)
+        truth = [
+            float(exact(problem, share * problem.preset.tau)[r]) for share in radius_curves.SHARES
+        ]
         assert found == pytest.approx(truth)
 
 
-def test_a_curve_ends_at_zero_once_nothing_is_left(world):
-    wrong = Linear(-two_phase_runs.direction(world)[0])
-    assert radius_curves._curve(world, 0, wrong, steps=2) == [0.0] * len(radius_curves.SHARES)
+def test_a_curve_ends_at_zero_once_nothing_is_left(problem):
+    wrong = Linear(-problem.direction[0])
+    assert radius_curves._curve(problem, 0, wrong, steps=2) == [0.0] * len(radius_curves.SHARES)
 
 
-def test_neurons_left_out_change_no_value_in_the_largest_balls(world):
-    nets = two_phase_runs.frozen(world.networks())
-    reach = radius_curves.SHARES[-1] * world.preset.tau
-    far = (world.test_x @ nets.weight.mT).abs().amax(1) + reach * nets.weight.norm(dim=2)
+def test_neurons_left_out_change_no_value_in_the_largest_balls(problem):
+    nets = two_phase_runs.frozen(problem.networks())
+    reach = radius_curves.SHARES[-1] * problem.preset.tau
+    far = (problem.test_x @ nets.weight.mT).abs().amax(1) + reach * nets.weight.norm(dim=2)
     nets = measures.Nets(nets.weight, far.median(1).values, nets.sigma)
-    few = radius_curves._firing(world, nets)
+    few = radius_curves._firing(problem, nets)
     whole = [measures.Nets(*part) for part in zip(nets.weight, nets.bias, nets.sigma, strict=True)]
     for r, (one, all_of_it) in enumerate(zip(few, whole, strict=True)):
         assert 0 < len(one.weight) < len(all_of_it.weight)
         ball = Ball(norm="l2", radius=reach)
         for row in all_of_it.weight:
-            moved = world.test_x[r] + reach * row / row.norm()
+            moved = problem.test_x[r] + reach * row / row.norm()
             torch.testing.assert_close(one.value(moved), all_of_it.value(moved))
-        moved = ball.sample(world.test_x[r], rng=generator("in the ball", r))
+        moved = ball.sample(problem.test_x[r], rng=generator("in the ball", r))
         torch.testing.assert_close(one.value(moved), all_of_it.value(moved))
 
 
-def test_maps_show_the_own_atom_and_the_veil():
+def test_maps_show_the_own_atom_and_the_dense_mixture():
     """Of idealised neurons sign(w_j) M_j + p sum of the others' w_j' M_j', known in closed form."""
     concept = SparseCoding(n=1, d=24, k=4, hi=0.2).concept(generator("maps"))
     pure, mixed = (measures.idealised(concept.M, concept.w, p) for p in (0.0, 0.03))
@@ -143,10 +147,10 @@ def test_maps_show_the_own_atom_and_the_veil():
         assert (rest <= high + 1e-12).all()
 
 
-def test_floors_are_densities_of_all_other_coordinates():
+def test_other_coordinates_are_densities_of_all_other_coordinates():
     concept = SparseCoding(n=1, d=24, k=4, hi=0.2, spread=0.0).concept(generator("floors"))
     moments = {"mixed": measures.idealised(concept.M, concept.w, 0.0312)}
-    rows = neuron_charts.floors(moments, "mixed", *concept)
+    rows = neuron_charts.other_coordinates(moments, "mixed", *concept)
     (where,) = rows.filter(pl.col("density") > 0)["coordinate"]
     assert where == pytest.approx(0.0325)
     assert rows["density"].sum() * np.diff(neuron_charts.EDGES)[0] == pytest.approx(1)
@@ -154,7 +158,9 @@ def test_floors_are_densities_of_all_other_coordinates():
 
 def test_adversarial_training_from_the_start_lets_the_bias_grow(monkeypatch):
     seen = {}
-    monkeypatch.setattr(random_start, "withstood", lambda world, end, _: seen.update(end=end) or {})
+    monkeypatch.setattr(
+        random_start, "accuracies_under_attack", lambda problem, end, _: seen.update(end=end) or {}
+    )
     random_start.compute(random_start.Case(arm="direct", replicates=2, **two_phase_runs.TINY))
     preset = two_phase_runs.Case(**two_phase_runs.TINY).settings
     expected = preset.bias.at(preset.clean.steps)
@@ -192,14 +198,14 @@ FALSE = {
     "15": {"adversarial: participation": 50.0}, "20": {"growth: every": 0.9},
     "20b": {"growth: share": 0.9},
     "24": {"oracle: disorder": 1.0}, "27": {"adversarial: fgm": 0.99},
-    "10A": {"theta(w0, w)": 0.5}, "12A": {"G1": 0.5}, "13A": {"G7": 0.8},
-    "13B": {"G7 of directions": 0.8},
+    "10b": {"theta(w0, w)": 0.5}, "12": {"G1": 0.5}, "13a": {"G7": 0.8},
+    "13b": {"G7 of directions": 0.8},
 }  # fmt: skip
 ASYMPTOTIC = {name for name, rule in RULES.items() if rule.asymptotic}
 
 
 def ended(changes=None, seeds=5):
-    """What Syn A would measure if all claims were true, for both presets."""
+    """What would be measured if all claims were true, for both presets."""
     row = {name: noisy(value, seeds) for name, value in (TRUE | (changes or {})).items()}
     rows = pl.DataFrame({"seed": range(seeds), "part": "end"} | row)
     presets = ("random", "wide_margin")
@@ -207,31 +213,31 @@ def ended(changes=None, seeds=5):
 
 
 def outcomes(verdicts):
-    return {one.id.removeprefix("purification/"): one.outcome for one in verdicts}
+    return {one.id: one.outcome for one in verdicts}
 
 
-def test_true_claims_of_syn_a_are_supported_and_those_of_order_o1_reported():
+def test_true_claims_of_clean_then_adversarial_are_supported_and_those_of_order_o1_reported():
     found = clean_then_adversarial.verdicts(ended())
     for one in found:
-        asymptotic = one.id.split("/")[1] in ASYMPTOTIC
+        asymptotic = one.id.split("/")[0] in ASYMPTOTIC
         assert one.outcome == ("undecided" if asymptotic else "supported"), one.id
         assert one.measured is not None
         assert ("reported, not decided" in one.note) == asymptotic
-        assert ("theory at tau" in one.note) == (one.id.split("/")[1] in ("2a", "5b"))
-    assert {"10A", "12A", "13A", "13B"} == ASYMPTOTIC
+        assert ("theory at tau" in one.note) == (one.id.split("/")[0] in ("2a", "5b"))
+    assert {"10b", "12", "13a", "13b"} == ASYMPTOTIC
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_each_claim_of_syn_a_can_be_refuted(name):
+def test_each_claim_of_clean_then_adversarial_can_be_refuted(name):
     found = {one.id: one for one in decide(ended(FALSE[name]))}
     for preset in ("random", "wide_margin"):
-        verdict = found[f"purification/{name}/{preset}"]
+        verdict = found[f"{name}/{preset}"]
         assert verdict.outcome == ("undecided" if name in ASYMPTOTIC else "refuted")
         if name in ASYMPTOTIC:
             assert "the finite rule would be refuted" in verdict.note
 
 
-def test_rules_of_the_presets_differ_as_the_digest_says():
+def test_rules_of_the_presets_differ_as_stated():
     between = outcomes(decide(ended({"clean: universal": 0.2, "adversarial: worst": 0.67})))
     assert between["2a/random"] == between["5b/random"] == "supported"
     assert between["2a/wide_margin"] == between["5b/wide_margin"] == "refuted"
@@ -260,20 +266,20 @@ def swept(changes=None, at=radius_curves.SHARES):
 @pytest.mark.parametrize(
     ("name", "changes", "at"),
     [
-        ("5/curve", {radius_curves.CLEAN_NET: 0.75}, (1.5,)),
-        ("6/curve", {radius_curves.ORACLE: 0.9}, (1.0,)),
-        ("16/curve", {radius_curves.LINEAR: 0.15}, (1.0,)),
-        ("B1", {radius_curves.KERNEL: 0.75}, (1.0,)),
+        ("5", {radius_curves.CLEAN_NET: 0.75}, (1.5,)),
+        ("6", {radius_curves.ORACLE: 0.9}, (1.0,)),
+        ("16", {radius_curves.LINEAR: 0.15}, (1.0,)),
+        ("simple_rules", {radius_curves.KERNEL: 0.75}, (1.0,)),
     ],
 )
-def test_each_claim_of_syn_b_can_be_supported_and_refuted(name, changes, at):
+def test_each_claim_of_radius_curves_can_be_supported_and_refuted(name, changes, at):
     assert set(outcomes(radius_curves.verdicts(swept())).values()) == {"supported"}
     found = outcomes(radius_curves.verdicts(swept(changes, at)))
     assert found[f"{name}/random"] == found[f"{name}/wide_margin"] == "refuted"
-    assert found["B1/random"] == "supported" or name == "B1"
+    assert found["simple_rules/random"] == "supported" or name == "simple_rules"
 
 
-SOILED = {
+MIXED = {
     "start: dense over top": 0.01, "clean: dense over top": 6.0, "clean: worst": 0.48,
     "clean: clean": 0.999, "adversarial: dense over top": 0.6, "adversarial: worst": 0.74,
 }  # fmt: skip
@@ -290,9 +296,9 @@ SOILED = {
         ("19e", {"adversarial: worst": 0.6}),
     ],
 )
-def test_each_claim_of_syn_c_can_be_supported_and_refuted(name, changes):
+def test_each_claim_of_pure_start_can_be_supported_and_refuted(name, changes):
     def table(changes):
-        row = {column: noisy(value) for column, value in (SOILED | changes).items()}
+        row = {column: noisy(value) for column, value in (MIXED | changes).items()}
         return pl.DataFrame({"part": "end", "seed": range(5)} | row)
 
     assert set(outcomes(pure_start.verdicts(table({}))).values()) == {"supported"}
@@ -302,7 +308,7 @@ def test_each_claim_of_syn_c_can_be_supported_and_refuted(name, changes):
 
 
 def trained(worst=0.7, dense=1.5, other=0.12, pure=0.85, one_pair=None):
-    """What Syn D would measure: `other` and `pure` at clean networks' points."""
+    """What would be measured: `other` and `pure` at clean networks' points."""
     nets = {"direct": (worst, dense), "clean": (0.2, 9.0), "adversarial": (0.71, 1.6)}
     ends = [
         pl.DataFrame({"part": "end", "network": name, "seed": range(5), "worst": noisy(a),
@@ -323,14 +329,14 @@ def trained(worst=0.7, dense=1.5, other=0.12, pure=0.85, one_pair=None):
 @pytest.mark.parametrize(
     ("name", "changes"),
     [
-        ("D1", {"dense": 6.0}),
-        ("D2", {"worst": 0.6}),
-        ("D3", {"worst": 0.8}),
+        ("purer", {"dense": 6.0}),
+        ("robust", {"worst": 0.6}),
+        ("clean_first", {"worst": 0.8}),
         ("14c", {"one_pair": {("clean 2", "clean 3"): 0.2}}),
         ("14d", {"one_pair": {("clean 3", "adversarial 1"): 0.7}}),
     ],
 )
-def test_each_claim_of_syn_d_can_be_supported_and_refuted(name, changes):
+def test_each_claim_of_random_start_can_be_supported_and_refuted(name, changes):
     assert set(outcomes(random_start.verdicts(trained())).values()) == {"supported"}
     wrong = outcomes(random_start.verdicts(trained(**changes)))
     assert [id for id, outcome in wrong.items() if outcome == "refuted"] == [name]

@@ -1,4 +1,4 @@
-"""Distances of x to n points as networks with n outputs (CGRO spec 2.6).
+"""Distances of x to n points as networks with n outputs (CGRO paper, Theorem 5.2).
 
 l1 and linf are exact. Squares make the squared l2 distance too large, by at most
 `squared_distance_error`, as long as every coordinate of x is in the box; outside it they mean

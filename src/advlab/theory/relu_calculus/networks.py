@@ -121,7 +121,7 @@ def across(network: Network, count: int) -> Network:
 
 
 def lengthened(network: Network, depth: int) -> Network:
-    """relu(network) with this many layers: units that hand their value on, one an output."""
+    """relu(network) with this many layers: units that hand their value on, one per output."""
     carry = Layer(copies(np.ones((1, 1)), network.outputs), np.zeros(network.outputs))
     return Network((*network.layers, *[carry] * (depth - network.depth)))
 

@@ -1,4 +1,4 @@
-"""Piecewise linear functions of one number as networks, all exact (CGRO spec 2.6)."""
+"""Piecewise linear functions of one number as networks, all exact (CGRO paper, Theorem 5.2)."""
 
 import numpy as np
 

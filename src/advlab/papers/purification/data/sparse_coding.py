@@ -40,7 +40,25 @@ class SparseCoding(DataModel):
 
     |z_j| is 1 with probability p_big/D, uniform on [1, 1 + hi]/sqrt(k) with probability fs k/D,
     the value of each further level (value, rate) with probability rate/D, and else 0. D is the
-    number of atoms, d unless `atoms` says otherwise.
+    number of atoms, d unless `atoms` says otherwise. Assumption 2.1 with its constants free.
+
+    Args:
+        n: the number of examples.
+        d: the dimension of the inputs.
+        k: the sparsity: about fs k entries of z are small and p_big are 1.
+        p_big: the expected number of entries of size 1.
+        fs: the expected number of small entries is fs k.
+        hi: small entries are uniform on [1, 1 + hi]/sqrt(k).
+        levels: further sizes of |z_j| as (value, rate); section 2 names (k^-0.314, k^0.628).
+        spread: |w*_j| is uniform on [1 - spread, 1 + spread], its sign random.
+        margin: draws with |<w*, z>| at most this are rejected. Not in the paper; small d needs it.
+        sx: Gaussian noise N(0, sx^2/d I).
+        spikes: spike noise: +-k^-0.501 in the dictionary basis, with probability spikes/D.
+        dictionary: orthogonal, the identity, incoherent (Gaussian columns) or undercomplete.
+        atoms: D; d if left out.
+
+    Example:
+        points = SparseCoding(n=1000, d=256, k=30).sample(generator("example"))
     """
 
     d: Annotated[int, Field(ge=2)]
@@ -49,15 +67,10 @@ class SparseCoding(DataModel):
     fs: NonNegativeFloat = 0.5
     hi: NonNegativeFloat = 0.3
     levels: tuple[tuple[PositiveFloat, PositiveFloat], ...] = ()
-    """Further sizes of |z_j| as (value, rate); the paper names (k^-0.314, k^0.628)."""
     spread: Annotated[float, Field(ge=0, lt=1)] = 0.3
-    """|w*_j| is uniform on [1 - spread, 1 + spread], its sign random."""
     margin: NonNegativeFloat = 0.0
-    """Draws with |<w*, z>| at most this are rejected. Not in the paper; small d needs it."""
     sx: NonNegativeFloat = 0.0
-    """Gaussian noise N(0, sx^2/d I)."""
     spikes: NonNegativeFloat = 0.0
-    """Spike noise: coordinates of +-k^-0.501 in the dictionary basis, with probability spikes/D."""
     dictionary: Dictionary = "orthogonal"
     atoms: PositiveInt | None = None
 

@@ -1,22 +1,23 @@
-"""Syn A: clean training leaves a dense mixture in every neuron, adversarial training removes it.
+"""Clean training leaves a dense mixture in every neuron, adversarial training removes it.
 
-Sparse coding x = M z, y = sign <w*, z>; networks of symmetric ReLU pairs. Theorems 5.1-5.3: clean
-training (Algorithm 1) finds the atoms, one a neuron, but adds to each neuron a small multiple of
-M w*. The sum of these dense parts makes one model-free direction, -y M w*, an attack. Adversarial
-training from there (Algorithm 2) hardly turns the neurons: it takes the dense part away.
+Sparse coding x = M z, y = sign <w*, z>; networks of symmetric ReLU pairs. Theorems 5.1 to 5.3:
+clean training (Algorithm 1) finds the atoms, one per neuron, but adds to each neuron a small
+multiple of M w*, the dense mixture of equation (5.1). Together these mixtures make one direction
+that needs no model, -y M w*, an attack. Adversarial training from there (Algorithm 2) hardly turns
+the neurons: it takes the mixture away (Theorem 5.3c).
 
-Two finite presets at d = 256 (docs/purification.md lists where they leave the paper); the rules are
-those the digest made for them, on the mean over seeds. "Worst" is the worst case, example by
-example, over the universal direction, FGM, and PGD with 40 steps from four starts: an upper bound
-of the robust accuracy, not a certificate. Statements of order o(1) are reported with their value
-and decide nothing here; `purification/trends` follows them over d.
+Two finite settings at d = 256; the paper's README says where they deviate from the paper, and why.
+Rules are on the mean over seeds. "Worst" is the worst case, example by example, over the universal
+direction, FGM, and PGD with 40 steps from four starts: an upper bound of the robust accuracy, not a
+certificate. Statements of order o(1) are reported with their value and decide nothing here;
+`purification/dimension_trends` follows them over d.
 
-Claim 20 follows from an identity, -<grad_i, M w*> = E[l' G_i |<w*, z>|] >= 0. This is zero where no
-example of the batch of 300 opens neuron i: the push is never negative, but not always there.
+Claim 20 is section 6.2's reason for the mixture, -<grad_i, M w*> = E[l' G_i |<w*, z>|] >= 0. This
+is zero where no example of the batch of 300 opens neuron i: never negative, not always positive.
 
-In the maps a row is a neuron, a column an atom, red the sign of w*: noise at first; after clean
-training one strong coordinate each, in a veil that is red everywhere; after adversarial training
-the same strong coordinates without the veil.
+In the heat maps a row is a neuron, a column an atom, red the sign of w*: noise at first; after
+clean training one large coordinate each, on a background that is red everywhere (the dense
+mixture); after adversarial training the same large coordinates without it.
 """
 
 import polars as pl
@@ -25,24 +26,24 @@ from .... import lab
 from ....report import Verdict
 from ....report.charts import AnyChart
 from ._parts.clean_then_adversarial_claims import CLAIMS, decide
-from ._parts.clean_then_adversarial_runs import ends, pictured, train
-from ._parts.neuron_charts import floor_chart, framed, maps
-from ._parts.phase_charts import accuracies, along, cosines
+from ._parts.clean_then_adversarial_runs import ends, neuron_tables, train
+from ._parts.neuron_charts import heat_maps, other_coordinates_chart, panel_grid
+from ._parts.phase_charts import accuracy_chart, cosine_chart, training_curve
 from ._parts.two_phase_runs import MIXED, PURE, START, TINY
 from ._parts.two_phase_runs import Case as Case
 
 ABOUT = lab.About(
     paper="purification",
-    item="Theorems 5.1-5.3, experiment Syn A",
-    title="Adversarial training cleans the neurons of a clean network",
+    item="Theorems 5.1-5.3",
+    title="Clean training adds dense mixtures, adversarial training removes them",
     seconds={"smoke": 5, "laptop": 480, "paper": 960},
     claims=CLAIMS,
 )
 NAME = "purification/syn_a"
 TITLES = {
     START: "Random start: no atom stands out",
-    MIXED: "Clean training: one atom each, and a veil",
-    PURE: "Adversarial training: the veil is gone",
+    MIXED: "Clean training: one atom and a mixture",
+    PURE: "Adversarial training: the mixture is gone",
 }
 NAMES = {"random": "random", "wide_margin": "wide margin"}
 
@@ -57,10 +58,15 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
 
 
 def compute(case: Case) -> pl.DataFrame:
-    """Rows by `part`: curves along training, ends, neurons of one seed and floors of all."""
-    world = case.world(NAME)
-    trained = train(case, world)
-    parts = [trained.curves, ends(trained, world, case.walk), pictured(trained, world)]
+    """Rows by `part`: the curves of training, the ends, the neurons of one seed ("neuron") and,
+    of all seeds, how all other coordinates are spread ("floor")."""
+    problem = case.problem(NAME)
+    trained = train(case, problem)
+    parts = [
+        trained.curves,
+        ends(trained, problem, case.pgd_steps),
+        neuron_tables(trained, problem),
+    ]
     return pl.concat(parts, how="diagonal")
 
 
@@ -70,14 +76,14 @@ def figure(table: pl.DataFrame) -> AnyChart:
     rows = table.filter(part="curve").with_columns(pl.col("preset").replace(NAMES))
     apart = rows.partition_by("preset", as_dict=True, maintain_order=True)
     charts = [
-        *maps(one, TITLES),
-        floor_chart(first, list(TITLES), "All other coordinates"),
-        *(accuracies(part, f"Accuracy, {name}") for (name,), part in apart.items()),
-        along(rows, "dense over top", "preset", title="Dense part over the top atom",
+        *heat_maps(one, TITLES),
+        other_coordinates_chart(first, list(TITLES), "All other coordinates"),
+        *(accuracy_chart(part, f"Accuracy, {name}") for (name,), part in apart.items()),
+        training_curve(rows, "dense over top", "preset", title="Dense part over the top atom",
               y_title="dense / top, mean over neurons"),
-        *(cosines(part, f"Cosine of neurons with, {name}") for (name,), part in apart.items()),
+        *(cosine_chart(part, f"Cosine of neurons with, {name}") for (name,), part in apart.items()),
     ]  # fmt: skip
-    return framed(charts)
+    return panel_grid(charts)
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:

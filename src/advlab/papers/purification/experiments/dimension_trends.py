@@ -1,9 +1,12 @@
 """The asymptotic claims over d: G1, G2, G7, theta(w0, w), the dense part and the gap to the oracle.
 
-The theorems say o(1) as d grows, and their literal thresholds fail at any size that can be run.
-What can be seen is the direction. The preset `random` is run at several d with k = d^0.4 (times a
-constant), tau = 1/sqrt(k), T_c = d and T_g = k^2; each seed gives a least-squares exponent in d,
-and the interval is over seeds. These exponents are reported and decide nothing.
+Theorems 5.1 to 5.3 say o(1) as d grows, and their literal thresholds fail at any size that can be
+run. What can be seen is the direction. G1 and G2 are the two ratios of Theorem 5.1a (correlation
+with the start, correlation of pairs), G7 that of Theorem 5.3c (how far adversarial training moves
+the weights), theta the cosine of the introduction's principle of feature purification, and the
+average of beta is that of Theorem 5.2. The preset `random` is run at several d with k = d^0.4
+(times a constant), tau = 1/sqrt(k), T_c = d and T_g = k^2; each seed gives a least-squares exponent
+in d, and the interval is over seeds. These exponents are reported and decide nothing.
 """
 
 import polars as pl
@@ -13,33 +16,35 @@ from pydantic import PositiveInt
 from .... import lab
 from ....core.randomness import generators
 from ....models import Stack
-from ....report import Verdict, trend
+from ....report import Claims, Verdict
 from ....report.charts import AnyChart, curves, panels
 from ....report.samples import slopes
 from ..measures import correlations, dense_mixture
 from ..measures.worst_case import survival
 from ..models import SymmetricReLU
-from ._parts.presets import Preset, World, scaled
+from ._parts.presets import Preset, SparseProblem, scaled
 
 ABOUT = lab.About(
     paper="purification",
-    item="Theorems 5.1 and 6.1, over d",
+    item="Theorems 5.1, 5.2 and 5.3, over d",
     title="Trends of the asymptotic claims as the dimension grows",
     seconds={"smoke": 6, "laptop": 600, "paper": 6000},
     claims={
-        "purification/12/trend": "G1, the correlation with the start, vanishes as d grows",
-        "purification/11/trend": "G2, the correlation of pairs, vanishes as d grows",
-        "purification/13/trend": "G7, how far adversarial training moves, vanishes as d grows",
-        "purification/10/trend": "theta(w0, w) vanishes as d grows",
-        "purification/9/trend": "1 - theta(w, w') vanishes as d grows",
-        "purification/7/trend": "The average dense part is of the order of k/d",
-        "purification/6/trend": "The gap of robust accuracy to the oracle vanishes as d grows",
+        "12": "G1, the correlation with the start, vanishes as d grows",
+        "11": "G2, the correlation of pairs, vanishes as d grows",
+        "13": "G7, how far adversarial training moves, vanishes as d grows",
+        "10": "theta(w0, w) vanishes as d grows",
+        "9": "1 - theta(w, w') vanishes as d grows",
+        "7": "The average dense part is of the order of k/d",
+        "6": "The gap of robust accuracy to the oracle vanishes as d grows",
     },
 )
 NAME = "purification/trends"
 
 
 class Case(lab.Case):
+    """The scaled preset at one dimension, for a block of seeds."""
+
     d: PositiveInt
     tests: PositiveInt = 1000
     clean_steps: PositiveInt | None = None
@@ -51,6 +56,7 @@ class Case(lab.Case):
 
     @property
     def preset(self) -> Preset:
+        """The preset `random` at this dimension, shortened where `clean_steps` says so."""
         full = scaled(self.d)
         if self.clean_steps is None:
             return full
@@ -75,19 +81,19 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
 
 
 def compute(case: Case) -> pl.DataFrame:
-    world = World.draw(case.preset, case.seeds, f"{NAME}/{case.d}", tests=case.tests)
-    nets = world.networks()
+    problem = SparseProblem.draw(case.preset, case.seeds, f"{NAME}/{case.d}", tests=case.tests)
+    nets = problem.networks()
     start = nets.get_parameter("weight").detach().clone()
-    world.train_clean(nets)
+    problem.train_clean(nets)
     clean = nets.get_parameter("weight").detach().clone()
-    world.train_adversarial(nets)
+    problem.train_adversarial(nets)
     robust = nets.get_parameter("weight").detach()
     alive = correlations.alive(clean)
 
     def over_alive(values: torch.Tensor) -> torch.Tensor:
         return correlations.spread(values, 0.5, alive).mean
 
-    mixed = dense_mixture.mixture(dense_mixture.coordinates(clean, world.M), world.w)
+    mixed = dense_mixture.mixture(dense_mixture.coordinates(clean, problem.M), problem.w)
     columns = {
         "G1": correlations.start_ratio(start, clean),
         "G2": correlations.pair_ratio(clean),
@@ -97,7 +103,7 @@ def compute(case: Case) -> pl.DataFrame:
         "1 - theta(w, w')": 1 - over_alive(correlations.theta(clean, robust)),
         "beta d/k": mixed.mean_beta_over(case.preset.data.k),
         "alive": alive.double().mean(1),
-        **_accuracies(world, nets),
+        **_accuracies(problem, nets),
     }
     return pl.DataFrame(
         {"seed": list(case.seeds), "k": case.preset.data.k, "tau": case.preset.tau}
@@ -105,15 +111,18 @@ def compute(case: Case) -> pl.DataFrame:
     )
 
 
-def _accuracies(world: World, nets: Stack) -> dict[str, torch.Tensor]:
+def _accuracies(problem: SparseProblem, nets: Stack) -> dict[str, torch.Tensor]:
     """Worst-case accuracy of the trained networks and of the oracle, and what lies between."""
-    b = 1 / (2 * world.preset.data.k**0.5)
-    oracles = Stack([SymmetricReLU((M * w).mT, b) for M, w in zip(world.M, world.w, strict=True)])
-    direction = dense_mixture.label_direction(world.M, world.w)
+    b = 1 / (2 * problem.preset.data.k**0.5)
+    oracles = Stack(
+        [SymmetricReLU((M * w).mT, b) for M, w in zip(problem.M, problem.w, strict=True)]
+    )
 
     def worst(model: Stack) -> torch.Tensor:
-        rng = generators(NAME, "attack", seeds=world.seeds)
-        found = survival(model, world.test_x, world.test_y, world.preset.ball, direction, rng)
+        rng = generators(NAME, "attack", seeds=problem.seeds)
+        found = survival(
+            model, problem.test_x, problem.test_y, problem.preset.ball, problem.direction, rng
+        )
         return found.accuracies()["worst"]
 
     ours, best = worst(nets), worst(oracles)
@@ -121,13 +130,14 @@ def _accuracies(world: World, nets: Stack) -> dict[str, torch.Tensor]:
 
 
 POWERS = {
-    "purification/12/trend": "G1",
-    "purification/11/trend": "G2",
-    "purification/13/trend": "G7",
-    "purification/10/trend": "theta(w0, w)",
-    "purification/9/trend": "1 - theta(w, w')",
-    "purification/7/trend": "beta d/k",
+    "12": "G1",
+    "11": "G2",
+    "13": "G7",
+    "10": "theta(w0, w)",
+    "9": "1 - theta(w, w')",
+    "7": "beta d/k",
 }
+"""The quantity whose exponent each claim is about."""
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
@@ -161,19 +171,16 @@ def _mean(values: list[float]) -> float:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    claims = ABOUT.claims
+    claims = Claims(ABOUT.claims)
     found = [
-        trend(id, claims[id], slopes(table, "d", name), what=f"exponent of {name} in d")
-        for id, name in POWERS.items()
+        claims.trend(label, slopes(table, "d", name), what=f"exponent of {name} in d")
+        for label, name in POWERS.items()
     ]
-    gap = "purification/6/trend"
-    return [
-        *found,
-        trend(gap, claims[gap], gap_slopes(table), what="slope of the oracle gap against log d"),
-    ]
+    gap = claims.trend("6", gap_slopes(table), what="slope of the oracle gap against log d")
+    return [*found, gap]
 
 
 def gap_slopes(table: pl.DataFrame) -> list[float]:
-    """Of each seed; linear in the gap, which may be zero or below."""
+    """One slope per seed; linear in the gap, which may be zero or below."""
     risen = table.with_columns(pl.col("oracle gap").exp())
     return slopes(risen, "d", "oracle gap")

@@ -1,17 +1,15 @@
 """Low complexity is not robust: linear rules and the tangent kernel, next to what they could be.
 
-- Linear rules on the finite presets: the direction M w* is right on every clean input, and its
-  robust accuracy is exact. Adversarial training of a linear rule is judged at the best point of its
-  path (it drifts to 0), chosen on the test points, which can only flatter it.
-- Tangent models p(x) = sum_i <v_i, x> G_i(x) with 256 random features, 250 Adam steps, gates of
-  b = 1 and sigma = 0.5. A lower bound on robust error cannot be seen by training: this is a recipe
-  or two, judged by PGD. 13 trials of (b, sigma, rate) on streams of their own (`random`, 2 seeds,
-  a pool of 10 000) had PGD accuracies from 0.08 to 0.54; the largest is of sigma = 0, where PGD is
-  blind to the gates. The most robust that PGD sees, b = 2 and sigma = 1 (0.52), has a claim of its
-  own ("best trial").
-- The model as printed (a minus between the indicators) is even: right on one of x, -x.
-- Closed forms: the smoothed ReLU against 2 million draws, input gradients against differences,
-  Taylor series against scipy.
+- Section 3, linear rules on the finite presets: the direction M w* is right on every clean input,
+  and its robust accuracy is exact. Adversarial training of a linear rule is judged at the best
+  point of its path (it drifts to 0), chosen on the test points, which can only flatter it.
+- Theorem 5.6, tangent models p(x) = sum_i <v_i, x> G_i(x) with 256 random features, 250 Adam steps,
+  gates of b = 1 and sigma = 0.5. A lower bound on robust error cannot be seen by training: this is
+  a recipe or two, judged by PGD. The most robust of the gates that were tried has a claim of its
+  own ("best"; the paper's README lists the trials).
+- Definition 5.5 as printed (a minus between the indicators) is even: right on one of x, -x.
+- Closed forms: the smoothed ReLU of section 4 against 2 million draws, input gradients (Fact A.1)
+  against differences, the Taylor series of Claim G.6 against scipy.
 - Lemma G.4: ||T_4||_F / (max ||v_i||/sqrt(d)) over d at m = d, for Gaussian v and for the v
   that makes the sum of tensors small. The lemma has no constant, so only the trend is told.
 
@@ -28,7 +26,7 @@ from scipy.special import ndtr
 
 from .... import lab
 from ....core.randomness import generator
-from ....report import Verdict, above, below, undecide, within
+from ....report import Claims, Verdict, undecide
 from ....report.rules import Samples
 from ....report.samples import slopes
 from .. import theory
@@ -44,11 +42,11 @@ from ._parts.linear_and_ntk_runs import (
     attacked,
     closed_accuracy,
     linear_rows,
-    silence,
-    sized,
+    resized,
     tangent,
+    theory_statement,
 )
-from ._parts.presets import World
+from ._parts.presets import SparseProblem
 
 Name = Literal["random", "wide_margin"]
 NAMES: tuple[Name, ...] = ("random", "wide_margin")
@@ -60,32 +58,32 @@ POWER = 3
 
 def _claims(preset: Name) -> dict[str, str]:
     return {
-        f"purification/16/{preset}/clean": "The linear oracle is right on every clean input",
-        f"purification/16/{preset}/oracle": "but its exact robust accuracy is at most 0.1",
-        f"purification/16/{preset}/trained": "as is that of any point of adversarial training",
-        f"purification/17/{preset}/clean": "Adversarially trained, the tangent kernel keeps a "
+        f"16/{preset}/clean": "The linear oracle is right on every clean input",
+        f"16/{preset}/oracle": "but its exact robust accuracy is at most 0.1",
+        f"16/{preset}/trained": "as is that of any point of adversarial training",
+        f"17/{preset}/clean": "Adversarially trained, the tangent kernel keeps a "
         "clean accuracy of 0.95",
-        f"purification/17/{preset}/robust": "but has a PGD accuracy of at most 0.5",
-        f"purification/17/{preset}/best": "also with the gates that were most robust in trials",
-        f"purification/17/{preset}/plain": "Clean-trained, its PGD accuracy is at most 0.1",
-        f"purification/18/{preset}/closed": "As printed it is even: on a set closed under x -> -x "
+        f"17/{preset}/robust": "but has a PGD accuracy of at most 0.5",
+        f"17/{preset}/best": "also with the gates that were most robust in trials",
+        f"17/{preset}/plain": "Clean-trained, its PGD accuracy is at most 0.1",
+        f"18/{preset}/closed": "As printed it is even: on a set closed under x -> -x "
         "its accuracy is exactly 1/2",
-        f"purification/18/{preset}/random": "and on a random set 1/2 up to sampling",
+        f"18/{preset}/random": "and on a random set 1/2 up to sampling",
     }
 
 
 ABOUT = lab.About(
     paper="purification",
-    item="Theorem 5.6 and appendix G; claims 16, 17, 18 and 21",
+    item="Section 3, Theorem 5.6 and appendix G",
     title="Linear rules and the tangent kernel are not robust",
     seconds={"smoke": 10, "laptop": 420, "paper": 1000},
     claims={
         **_claims("random"),
         **_claims("wide_margin"),
-        "purification/21/relu": "The smoothed ReLU is its Monte Carlo mean to 1e-3",
-        "purification/21/gradients": "Input gradients are finite differences to 1e-6",
-        "purification/21/taylor": "The corrected Taylor series give scipy's functions",
-        "purification/G4": "The tensors of Lemma G.4 are not short (a trend over d)",
+        "21/relu": "The smoothed ReLU is its Monte Carlo mean to 1e-3",
+        "21/gradients": "Input gradients are finite differences to 1e-6",
+        "21/taylor": "The corrected Taylor series give scipy's functions",
+        "G4": "The tensors of Lemma G.4 are not short (a trend over d)",
     },
 )
 SCHEMA = {"seed": pl.Int64, "model": pl.String, "quantity": pl.String,
@@ -95,6 +93,8 @@ Row = tuple[int, str, str, float, float]
 
 
 class Case(lab.Case):
+    """One part of the experiment, on one preset, for a block of seeds; `walk` is PGD's steps."""
+
     part: Literal["linear", "tangent", "closed forms", "tensors"]
     preset: Name = "random"
     d: PositiveInt = 256
@@ -135,17 +135,17 @@ def compute(case: Case) -> pl.DataFrame:
     run = {"linear": _linear, "tangent": _tangent, "tensors": _tensors, "closed forms": _forms}
     rows = run[case.part](case)
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    said = silence(sized(case.preset, case.d, case.pool))
+    said = theory_statement(resized(case.preset, case.d, case.pool))
     return table.with_columns(theory=pl.lit(said))
 
 
-def _world(case: Case) -> World:
-    preset = sized(case.preset, case.d, case.pool)
-    return World.draw(preset, case.seeds, f"{STREAM} {case.preset}", case.tests)
+def _problem(case: Case) -> SparseProblem:
+    preset = resized(case.preset, case.d, case.pool)
+    return SparseProblem.draw(preset, case.seeds, f"{STREAM} {case.preset}", case.tests)
 
 
 def _linear(case: Case) -> list[Row]:
-    found, path = linear_rows(_world(case), case.linear_steps)
+    found, path = linear_rows(_problem(case), case.linear_steps)
     rows: list[Row] = []
     for name, values in found.items():
         model, quantity = name.split(" ")
@@ -157,13 +157,13 @@ def _linear(case: Case) -> list[Row]:
 
 
 def _tangent(case: Case) -> list[Row]:
-    world, rows = _world(case), []
+    problem, rows = _problem(case), []
     for name, one in RECIPES.items():
-        models = tangent(world, one, case.features, case.steps)
-        for attack, values in attacked(world, models, case.walk).items():
+        models = tangent(problem, one, case.features, case.steps)
+        for attack, values in attacked(problem, models, case.walk).items():
             rows += _rows(case, name, attack, 0.0, values)
         if one.sign < 0:
-            rows += _rows(case, name, "closed", 0.0, closed_accuracy(world, models))
+            rows += _rows(case, name, "closed", 0.0, closed_accuracy(problem, models))
     return rows
 
 
@@ -233,41 +233,59 @@ def _differences(rng: torch.Generator, step: float = 1e-5) -> dict[str, float]:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    found = [verdict for preset in NAMES for verdict in _preset_verdicts(table, preset)]
+    claims = Claims(ABOUT.claims)
+    found = [verdict for preset in NAMES for verdict in _preset_verdicts(claims, table, preset)]
     last = table.filter(quantity="taylor", x=40.0)
     return [
         *found,
-        below(*_said("21/relu"), _values(table, "SymmetricReLU", "Monte Carlo"), 1e-3,
-              what="largest |S - mean of draws|"),
-        below(*_said("21/gradients"), _each(table, "differences"), 1e-6,
-              what="largest |gradient - differences|"),
-        below(*_said("21/taylor"), max(last["value"], default=None), 1e-10,
-              what="largest error with 40 terms on [-3, 3]"),
-        _tensor_verdict(table),
-    ]  # fmt: skip
+        claims.below(
+            "21/relu",
+            _values(table, "SymmetricReLU", "Monte Carlo"),
+            1e-3,
+            what="largest |S - mean of draws|",
+        ),
+        claims.below(
+            "21/gradients",
+            _each(table, "differences"),
+            1e-6,
+            what="largest |gradient - differences|",
+        ),
+        claims.below(
+            "21/taylor",
+            max(last["value"], default=None),
+            1e-10,
+            what="largest error with 40 terms on [-3, 3]",
+        ),
+        _tensor_verdict(claims, table),
+    ]
 
 
-def _preset_verdicts(table: pl.DataFrame, preset: Name) -> list[Verdict]:
+def _preset_verdicts(claims: Claims, table: pl.DataFrame, preset: Name) -> list[Verdict]:
     rows = table.filter(preset=preset)
     bounds = {
-        f"16/{preset}/clean": (above, "linear, oracle", "clean", 0.9999),
-        f"16/{preset}/oracle": (below, "linear, oracle", "robust", 0.1),
-        f"16/{preset}/trained": (below, "linear, trained", "robust", 0.1),
-        f"17/{preset}/clean": (above, "NTK, adversarial", "clean", 0.95),
-        f"17/{preset}/robust": (below, "NTK, adversarial", "pgd", 0.5),
-        f"17/{preset}/best": (below, "NTK, best trial", "pgd", 0.5),
-        f"17/{preset}/plain": (below, "NTK, clean", "pgd", 0.1),
+        f"16/{preset}/clean": (claims.above, "linear, oracle", "clean", 0.9999),
+        f"16/{preset}/oracle": (claims.below, "linear, oracle", "robust", 0.1),
+        f"16/{preset}/trained": (claims.below, "linear, trained", "robust", 0.1),
+        f"17/{preset}/clean": (claims.above, "NTK, adversarial", "clean", 0.95),
+        f"17/{preset}/robust": (claims.below, "NTK, adversarial", "pgd", 0.5),
+        f"17/{preset}/best": (claims.below, "NTK, best trial", "pgd", 0.5),
+        f"17/{preset}/plain": (claims.below, "NTK, clean", "pgd", 0.1),
     }
     found = [
-        rule(*_said(part), _values(rows, model, quantity), bound, what=_WHAT[quantity])
-        for part, (rule, model, quantity, bound) in bounds.items()
+        decide(label, _values(rows, model, quantity), bound, what=_WHAT[quantity])
+        for label, (decide, model, quantity, bound) in bounds.items()
     ]
     even = (("closed", "closed", 0.5, 0.5), ("random", "clean", 0.47, 0.53))
     found += [
-        within(*_said(f"18/{preset}/{part}"), _values(rows, "NTK as printed", quantity), low, high,
-               what=_WHAT[quantity])
+        claims.within(
+            f"18/{preset}/{part}",
+            _values(rows, "NTK as printed", quantity),
+            low,
+            high,
+            what=_WHAT[quantity],
+        )
         for part, quantity, low, high in even
-    ]  # fmt: skip
+    ]
     return [_noted(verdict, rows["theory"]) for verdict in found]
 
 
@@ -275,30 +293,25 @@ _WHAT = {"clean": "clean accuracy", "robust": "exact robust accuracy", "pgd": "P
          "closed": "accuracy on test points and their opposites"}  # fmt: skip
 
 
-def _tensor_verdict(table: pl.DataFrame) -> Verdict:
+def _tensor_verdict(claims: Claims, table: pl.DataFrame) -> Verdict:
     rows = table.filter(quantity="tensor ratio")
     slope: Samples = {
         str(name): slopes(some, "x", "value")
         for (name,), some in rows.partition_by("model", as_dict=True, maintain_order=True).items()
     }
-    verdict = above(*_said("G4"), slope, -0.1, what="slope of log ratio against log d")
+    verdict = claims.above("G4", slope, -0.1, what="slope of log ratio against log d")
     return undecide(verdict, "an order without a constant: a trend, which proves nothing")
 
 
-def _said(part: str) -> tuple[str, str]:
-    """A claim's id and its words."""
-    return f"purification/{part}", ABOUT.claims[f"purification/{part}"]
-
-
 def _noted(verdict: Verdict, theory: pl.Series) -> Verdict:
-    """With a word on what the theorems say at this size; the table has it in full."""
+    """With a note on what the theorems say at this size; the table has it in full."""
     words = f"the theorems are {theory[0].split(':')[0]} at this radius" if len(theory) else ""
     notes = [part for part in (verdict.note, words) if part]
     return verdict.model_copy(update={"note": "; ".join(notes)})
 
 
 def _values(table: pl.DataFrame, model: str, quantity: str) -> pl.Series | None:
-    """One value a replicate; None where there is none, which leaves a claim undecided."""
+    """One value per replicate; None where there is none, which leaves a claim undecided."""
     rows = table.filter(model=model, quantity=quantity).sort("seed")
     return rows["value"] if len(rows) else None
 

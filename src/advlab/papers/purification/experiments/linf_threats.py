@@ -1,11 +1,9 @@
-"""The same story in linf: claims 2, 5, 16 and 17 for M = I (claim 23).
+"""The same in linf (Theorem 5.4): networks, linear rules and the tangent kernel for M = I.
 
 The presets are those of l2 but for their norm, the identity as dictionary, and the radius. The
 clean phase knows no norm, and a Gaussian start no basis, so the clean networks are those of l2 in
 law. The radius is the one at which M w* moves a linear score as far as in l2: tau_2 ||w*||_2/
-||w*||_1 = 0.0634 tau_2, that is 0.014 and 0.019. Trials before, on streams of their own: the clean
-network of preset `random`, one seed, at six radii from 0.008 to 0.03 (universal accuracy 0.74 to
-0), and one adversarial training at 0.014. Rules are those of l2, unchanged.
+||w*||_1 = 0.0634 tau_2, that is 0.014 and 0.019. Rules are those of l2, unchanged.
 
 Why linf is kinder to networks than l2: a pure network has about 16 active neurons and moves by 16
 tau, 0.2 of a margin of 1, where a linear rule moves by ||w*||_1 tau, 3.6.
@@ -20,7 +18,7 @@ from pydantic import PositiveInt
 from .... import lab
 from ....core.randomness import generators
 from ....models import Stack
-from ....report import Verdict, above, below
+from ....report import Claims, Verdict
 from ....report.charts import AnyChart, panels, points
 from ....threats import Ball
 from ..measures import survival
@@ -29,13 +27,12 @@ from ._parts.linear_and_ntk_figure import ATTACKS, MODELS
 from ._parts.linear_and_ntk_runs import (
     RECIPES,
     attacked,
-    directions,
     linear_rows,
-    silence,
-    sized,
+    resized,
     tangent,
+    theory_statement,
 )
-from ._parts.presets import Preset, World
+from ._parts.presets import Preset, SparseProblem
 
 Name = Literal["random", "wide_margin"]
 NAMES: tuple[Name, ...] = ("random", "wide_margin")
@@ -51,26 +48,25 @@ KERNELS = ("NTK, clean", "NTK, adversarial")
 def _claims(preset: Name) -> dict[str, str]:
     broken, robust, times = RULES[preset]
     return {
-        f"purification/23/2/{preset}/tau": f"The universal attack leaves the clean network an "
+        f"2/{preset}/tau": f"The universal attack leaves the clean network an "
         f"accuracy of at most {broken:g}",
-        f"purification/23/2/{preset}/beyond": "and at 1.5 tau of at most 0.05",
-        f"purification/23/5/{preset}/clean": "The adversarial network's clean accuracy is at least "
-        "0.96",
-        f"purification/23/5/{preset}/worst": f"its worst-case accuracy at least {robust:g}",
-        f"purification/23/5/{preset}/times": f"and at least {times} times the clean network's",
-        f"purification/23/16/{preset}/clean": "The linear oracle is right on every clean input",
-        f"purification/23/16/{preset}/oracle": "but its exact robust accuracy is at most 0.1",
-        f"purification/23/16/{preset}/trained": "as is that of any point of adversarial training",
-        f"purification/23/17/{preset}/clean": "Adversarially trained, the tangent kernel keeps a "
+        f"2/{preset}/beyond": "and at 1.5 tau of at most 0.05",
+        f"5/{preset}/clean": "The adversarial network's clean accuracy is at least 0.96",
+        f"5/{preset}/worst": f"its worst-case accuracy at least {robust:g}",
+        f"5/{preset}/times": f"and at least {times} times the clean network's",
+        f"16/{preset}/clean": "The linear oracle is right on every clean input",
+        f"16/{preset}/oracle": "but its exact robust accuracy is at most 0.1",
+        f"16/{preset}/trained": "as is that of any point of adversarial training",
+        f"17/{preset}/clean": "Adversarially trained, the tangent kernel keeps a "
         "clean accuracy of 0.95",
-        f"purification/23/17/{preset}/robust": "but has a PGD accuracy of at most 0.5",
-        f"purification/23/17/{preset}/plain": "Clean-trained, its PGD accuracy is at most 0.1",
+        f"17/{preset}/robust": "but has a PGD accuracy of at most 0.5",
+        f"17/{preset}/plain": "Clean-trained, its PGD accuracy is at most 0.1",
     }
 
 
 ABOUT = lab.About(
     paper="purification",
-    item="Theorem 5.4; claim 23",
+    item="Theorem 5.4",
     title="Purification in linf",
     seconds={"smoke": 15, "laptop": 900, "paper": 2000},
     claims={**_claims("random"), **_claims("wide_margin")},
@@ -82,6 +78,8 @@ Row = tuple[int, str, str, float, float]
 
 
 class Case(lab.Case):
+    """The networks or the baselines of one preset in linf; `walk` is PGD's steps."""
+
     part: Literal["networks", "baselines"]
     preset: Name = "random"
     d: PositiveInt = 256
@@ -113,7 +111,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
 
 def preset_of(case: Case) -> Preset:
     """The l2 preset with its norm, dictionary, radius and (for trials) sizes changed."""
-    l2 = sized(case.preset, case.d, case.pool, dictionary="identity")
+    l2 = resized(case.preset, case.d, case.pool, dictionary="identity")
     phases = {
         name: phase.model_copy(update={"steps": max(phase.steps // case.share, 1)})
         for name, phase in (("clean", l2.clean), ("adversarial", l2.adversarial))
@@ -124,47 +122,47 @@ def preset_of(case: Case) -> Preset:
 
 def compute(case: Case) -> pl.DataFrame:
     preset = preset_of(case)
-    world = World.draw(preset, case.seeds, f"{STREAM} {case.preset}", case.tests)
-    rows = (_networks if case.part == "networks" else _baselines)(case, world)
+    problem = SparseProblem.draw(preset, case.seeds, f"{STREAM} {case.preset}", case.tests)
+    rows = (_networks if case.part == "networks" else _baselines)(case, problem)
     table = pl.DataFrame(rows, schema=SCHEMA, orient="row")
-    return table.with_columns(theory=pl.lit(silence(preset)))
+    return table.with_columns(theory=pl.lit(theory_statement(preset)))
 
 
-def _networks(case: Case, world: World) -> list[Row]:
+def _networks(case: Case, problem: SparseProblem) -> list[Row]:
     """The clean network, then the adversarial one that starts from it, and the ReLU oracle."""
-    bias = oracle_bias(world.preset.data.k)
-    concepts = zip(world.M, world.w, strict=True)
-    rows = _attacked(case, world, "ReLU oracle",
+    bias = oracle_bias(problem.preset.data.k)
+    concepts = zip(problem.M, problem.w, strict=True)
+    rows = _attacked(case, problem, "ReLU oracle",
                      Stack([symmetric_oracle(M, w, bias) for M, w in concepts]))  # fmt: skip
-    nets = world.networks()
-    world.train_clean(nets, probe_at=10**9)
-    rows += _attacked(case, world, "clean network", nets)
-    world.train_adversarial(nets, probe_at=10**9)
-    return rows + _attacked(case, world, "adversarial network", nets)
+    nets = problem.networks()
+    problem.train_clean(nets, probe_at=10**9)
+    rows += _attacked(case, problem, "clean network", nets)
+    problem.train_adversarial(nets, probe_at=10**9)
+    return rows + _attacked(case, problem, "adversarial network", nets)
 
 
-def _attacked(case: Case, world: World, name: str, nets: Stack) -> list[Row]:
+def _attacked(case: Case, problem: SparseProblem, name: str, nets: Stack) -> list[Row]:
     rows: list[Row] = []
     for factor in FACTORS:
-        rngs = generators(world.stream, "attacks", name, factor, seeds=world.seeds)
-        ball = Ball(norm="linf", radius=factor * world.preset.tau)
+        rngs = generators(problem.stream, "attacks", name, factor, seeds=problem.seeds)
+        ball = Ball(norm="linf", radius=factor * problem.preset.tau)
         found = survival(
-            nets, world.test_x, world.test_y, ball, directions(world), rngs, case.walk
+            nets, problem.test_x, problem.test_y, ball, problem.direction, rngs, case.walk
         )  # fmt: skip
         for attack, values in found.accuracies().items():
             rows += _rows(case, name, attack, factor, values)
     return rows
 
 
-def _baselines(case: Case, world: World) -> list[Row]:
+def _baselines(case: Case, problem: SparseProblem) -> list[Row]:
     rows: list[Row] = []
-    found, _ = linear_rows(world, max(400 // case.share, 10))
+    found, _ = linear_rows(problem, max(400 // case.share, 10))
     for name, values in found.items():
         model, quantity = name.split(" ")
         rows += _rows(case, f"linear, {model}", quantity, 1.0, values)
     for name in KERNELS:
-        models = tangent(world, RECIPES[name], case.d, max(250 // case.share, 1))
-        for attack, values in attacked(world, models, case.walk).items():
+        models = tangent(problem, RECIPES[name], case.d, max(250 // case.share, 1))
+        for attack, values in attacked(problem, models, case.walk).items():
             rows += _rows(case, name, attack, 1.0, values)
     return rows
 
@@ -221,34 +219,37 @@ def _low(table: pl.DataFrame, preset: Name) -> AnyChart:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    return [verdict for preset in NAMES for verdict in _verdicts(table, preset)]
+    claims = Claims(ABOUT.claims)
+    return [verdict for preset in NAMES for verdict in _verdicts(claims, table, preset)]
 
 
-def _verdicts(table: pl.DataFrame, preset: Name) -> list[Verdict]:
+def _verdicts(claims: Claims, table: pl.DataFrame, preset: Name) -> list[Verdict]:
     rows, (broken, robust, times) = table.filter(preset=preset), RULES[preset]
     nets, line, kernel = "adversarial network", "linear, oracle", "NTK, adversarial"
     worst, before = (_values(rows, name, "worst") for name in (nets, "clean network"))
     lead = None if worst is None or before is None else worst - times * before
     bounds = {
-        f"2/{preset}/tau": (below, _values(rows, "clean network", "universal"), broken),
-        f"2/{preset}/beyond": (below, _values(rows, "clean network", "universal", 1.5), 0.05),
-        f"5/{preset}/clean": (above, _values(rows, nets, "clean"), 0.96),
-        f"5/{preset}/worst": (above, worst, robust),
-        f"5/{preset}/times": (above, lead, 0.0),
-        f"16/{preset}/clean": (above, _values(rows, line, "clean"), 0.9999),
-        f"16/{preset}/oracle": (below, _values(rows, line, "robust"), 0.1),
-        f"16/{preset}/trained": (below, _values(rows, "linear, trained", "robust"), 0.1),
-        f"17/{preset}/clean": (above, _values(rows, kernel, "clean"), 0.95),
-        f"17/{preset}/robust": (below, _values(rows, kernel, "pgd"), 0.5),
-        f"17/{preset}/plain": (below, _values(rows, "NTK, clean", "pgd"), 0.1),
+        f"2/{preset}/tau": (claims.below, _values(rows, "clean network", "universal"), broken),
+        f"2/{preset}/beyond": (
+            claims.below,
+            _values(rows, "clean network", "universal", 1.5),
+            0.05,
+        ),
+        f"5/{preset}/clean": (claims.above, _values(rows, nets, "clean"), 0.96),
+        f"5/{preset}/worst": (claims.above, worst, robust),
+        f"5/{preset}/times": (claims.above, lead, 0.0),
+        f"16/{preset}/clean": (claims.above, _values(rows, line, "clean"), 0.9999),
+        f"16/{preset}/oracle": (claims.below, _values(rows, line, "robust"), 0.1),
+        f"16/{preset}/trained": (claims.below, _values(rows, "linear, trained", "robust"), 0.1),
+        f"17/{preset}/clean": (claims.above, _values(rows, kernel, "clean"), 0.95),
+        f"17/{preset}/robust": (claims.below, _values(rows, kernel, "pgd"), 0.5),
+        f"17/{preset}/plain": (claims.below, _values(rows, "NTK, clean", "pgd"), 0.1),
     }
     found = []
-    for part, (rule, values, bound) in bounds.items():
-        id = f"purification/23/{part}"
-        what = f"worst-case accuracy - {times} times the clean network's" if "times" in part else (
-            "accuracy"
-        )  # fmt: skip
-        found.append(rule(id, ABOUT.claims[id], values, bound, what=what))
+    for label, (decide, values, bound) in bounds.items():
+        ratio = label.endswith("times")
+        what = f"worst-case accuracy - {times} times the clean network's" if ratio else "accuracy"
+        found.append(decide(label, values, bound, what=what))
     silent = rows["theory"].str.starts_with("silent").any() if len(rows) else False
     return [_noted(verdict) for verdict in found] if silent else found
 
@@ -259,6 +260,6 @@ def _noted(verdict: Verdict) -> Verdict:
 
 
 def _values(table: pl.DataFrame, model: str, quantity: str, x: float = 1.0) -> pl.Series | None:
-    """One value a replicate; None where there is none, which leaves a claim undecided."""
+    """One value per replicate; None where there is none, which leaves a claim undecided."""
     rows = table.filter(model=model, quantity=quantity, x=x).sort("seed")
     return rows["value"] if len(rows) else None

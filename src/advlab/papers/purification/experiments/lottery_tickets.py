@@ -1,10 +1,11 @@
-"""Lottery tickets: which neuron ends with which atom is settled at the start (appendix B and C).
+"""Lottery tickets: which neuron ends with which atom is settled at the start (section 6.1).
 
-At the start A = W M is Gaussian, so the sizes of the sets S_sure and S_pot have binomial laws; they
-are compared with counts at several d. Then the preset `random` is trained clean, and the top atom
-of a neuron at an early step is mostly its atom at the end: over half of the neurons alive have it
-before the loss has left log 2. Along the way: how much of S_sure(0) is in S_sure(t), and how much
-of S_pot(t) was in S_pot(0), with sigma_w tied to the growing bias.
+At the start A = W M is Gaussian, so the sizes of the sets S_sure and S_pot of Definition B.1 have
+binomial laws (Lemma B.2 bounds them); they are compared with counts at several d. Then the preset
+`random` is trained clean, and the top atom of a neuron at an early step is mostly its atom at the
+end: over half of the neurons alive have it before the loss has left log 2. Along the way: how much
+of S_sure(0) is in S_sure(t), and how much of S_pot(t) was in S_pot(0) (Theorem C.1), with sigma_w
+tied to the growing bias.
 """
 
 from collections.abc import Callable
@@ -18,24 +19,24 @@ from torch import Tensor, nn
 from .... import lab
 from ....core.randomness import generators
 from ....models import Stack
-from ....report import Verdict, above, below, trend
+from ....report import Claims, Verdict
 from ....report.charts import AnyChart, curves, panels, points
 from ....report.samples import slopes
 from .. import measures
-from ._parts.presets import PRESETS, Preset, World
+from ._parts.presets import PRESETS, Preset, SparseProblem
 
 ABOUT = lab.About(
     paper="purification",
-    item="Appendix B and C",
+    item="Section 6.1, Lemma B.2 and Theorem C.1",
     title="Lottery tickets: which neuron wins which atom",
     seconds={"smoke": 4, "laptop": 150, "paper": 600},
     claims={
-        "purification/22/pot": "|S_pot| at the start is m p2 on average over atoms",
-        "purification/22/sure": "|S_sure| at the start is m (p1/2)(1 - p2)^(d-1) on average",
-        "purification/22/cover": "Every atom has a sure ticket, in the limit",
-        "purification/22/early": "Half of the tickets of the end are drawn while the loss has lost "
+        "pot": "|S_pot| at the start is m p2 on average over atoms",
+        "sure": "|S_sure| at the start is m (p1/2)(1 - p2)^(d-1) on average",
+        "cover": "Every atom has a sure ticket, in the limit",
+        "early": "Half of the tickets of the end are drawn while the loss has lost "
         "less than a twentieth of log 2 (ours)",
-        "purification/22/kept": "Sure tickets of the start end with their atom (ours)",
+        "kept": "Sure tickets of the start end with their atom (ours)",
     },
 )
 NAME = "purification/tickets"
@@ -45,6 +46,8 @@ PLATEAU = 0.95
 
 
 class Case(lab.Case):
+    """Starts of one size, and their clean training if `steps` are given."""
+
     d: PositiveInt
     width: PositiveInt
     steps: PositiveInt | None = None
@@ -102,11 +105,11 @@ def _start(case: Case) -> pl.DataFrame:
 
 
 def _training(case: Case) -> pl.DataFrame:
-    world = World.draw(_preset(case), case.seeds, f"{NAME}/training", tests=1)
-    nets, tops = world.networks(), []
-    probes = _probes(world, nets, tops)
+    problem = SparseProblem.draw(_preset(case), case.seeds, f"{NAME}/training", tests=1)
+    nets, tops = problem.networks(), []
+    probes = _probes(problem, nets, tops)
     steps = case.steps or 0
-    fitted = world.train_clean(nets, probes, {*range(min(steps, 30)), *range(0, steps, 10)})
+    fitted = problem.train_clean(nets, probes, {*range(min(steps, 30)), *range(0, steps, 10)})
     end = nets.get_parameter("weight").detach()
     alive, final = measures.alive(end), tops[-1]
     kept = torch.stack([_share(top == final, alive) for top in tops])
@@ -114,14 +117,14 @@ def _training(case: Case) -> pl.DataFrame:
         part=pl.lit("training"), kept=pl.Series(kept.flatten().numpy())
     )
     # A sure ticket is its neuron's top atom at the start: is it still at the end?
-    won = _share(tops[0] == final, _sure(world, world.networks()).any(-1))
+    won = _share(tops[0] == final, _sure(problem, problem.networks()).any(-1))
     last = {"seed": list(case.seeds), "step": case.steps, "won": won.numpy()}
     return table.join(pl.DataFrame(last), on=["seed", "step"], how="left")
 
 
-def _sure(world: World, nets: Stack) -> Tensor:
-    rules = measures.TicketRules.of(world.preset.data.d, world.preset.width)
-    return measures.sure(_atoms(nets, world), world.w, rules, world.preset.sigma0)
+def _sure(problem: SparseProblem, nets: Stack) -> Tensor:
+    rules = measures.TicketRules.of(problem.preset.data.d, problem.preset.width)
+    return measures.sure(_atoms(nets, problem), problem.w, rules, problem.preset.sigma0)
 
 
 def _preset(case: Case) -> Preset:
@@ -133,34 +136,34 @@ def _preset(case: Case) -> Preset:
     return full.model_copy(update={"data": data, "width": case.width, "clean": phase})
 
 
-def _probes(world: World, nets: Stack, tops: list[Tensor]) -> dict[str, Callable]:
+def _probes(problem: SparseProblem, nets: Stack, tops: list[Tensor]) -> dict[str, Callable]:
     """Persistence of the sets; the top atoms themselves go into `tops`."""
-    rules = measures.TicketRules.of(world.preset.data.d, world.preset.width)
-    sw = world.preset.sigma0
-    sure, pot = _sure(world, nets), measures.potential(_atoms(nets, world), rules, sw)
+    rules = measures.TicketRules.of(problem.preset.data.d, problem.preset.width)
+    sw = problem.preset.sigma0
+    sure, pot = _sure(problem, nets), measures.potential(_atoms(nets, problem), rules, sw)
 
     def scale(model: nn.Module) -> float:
         return rules.scale(float(model.get_buffer("bias")[0]))
 
     def sure_kept(model: nn.Module) -> Tensor:
         return measures.share_within(
-            sure, measures.sure(_atoms(model, world), world.w, rules, scale(model))
+            sure, measures.sure(_atoms(model, problem), problem.w, rules, scale(model))
         )
 
     def pot_old(model: nn.Module) -> Tensor:
         return measures.share_within(
-            measures.potential(_atoms(model, world), rules, scale(model)), pot
+            measures.potential(_atoms(model, problem), rules, scale(model)), pot
         )
 
     def top(model: nn.Module) -> Tensor:
-        tops.append(measures.top(_atoms(model, world)))
-        return torch.zeros(len(world.seeds))
+        tops.append(measures.top(_atoms(model, problem)))
+        return torch.zeros(len(problem.seeds))
 
     return {"sure kept": sure_kept, "pot old": pot_old, "top": top}
 
 
-def _atoms(model: nn.Module, world: World) -> Tensor:
-    return measures.coordinates(model.get_parameter("weight").detach(), world.M)
+def _atoms(model: nn.Module, problem: SparseProblem) -> Tensor:
+    return measures.coordinates(model.get_parameter("weight").detach(), problem.M)
 
 
 def _share(same: Tensor, keep: Tensor) -> Tensor:
@@ -168,7 +171,7 @@ def _share(same: Tensor, keep: Tensor) -> Tensor:
 
 
 def plateau_end(table: pl.DataFrame) -> pl.DataFrame:
-    """Of each seed, the last probe before the loss leaves the plateau at log 2."""
+    """The last probe before the loss leaves the plateau at log 2, one row per seed."""
     left = pl.col("loss") < PLATEAU * log(2)
     first = pl.col("step").filter(left).min().over("seed")
     return (
@@ -221,11 +224,10 @@ SHARES = {
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    claims, start = ABOUT.claims, table.filter(pl.col("part") == "start")
+    claims, start = Claims(ABOUT.claims), table.filter(pl.col("part") == "start")
     found = [
-        below(
-            f"purification/22/{name}",
-            claims[f"purification/22/{name}"],
+        claims.below(
+            name,
             float(start[f"{name} sigmas"].abs().max() or float("nan")),  # type: ignore[arg-type]
             SIGMAS,
             what="the largest distance of a mean set size from its expectation, in deviations,",
@@ -235,22 +237,19 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     early, won = plateau_end(table), table.drop_nulls("won")
     return [
         *found,
-        trend(
-            "purification/22/cover",
-            claims["purification/22/cover"],
+        claims.trend(
+            "cover",
             slopes(start, "d", "cover"),
             what="exponent in d of the share of atoms with a sure ticket",
         ),
-        above(
-            "purification/22/early",
-            claims["purification/22/early"],
+        claims.above(
+            "early",
             early.sort("seed")["kept"],
             0.5,
             what="share of neurons that have their final atom at the end of the plateau",
         ),
-        above(
-            "purification/22/kept",
-            claims["purification/22/kept"],
+        claims.above(
+            "kept",
             won.sort("seed")["won"],
             0.5,
             what="share of sure tickets of the start that are the neuron's top atom at the end",

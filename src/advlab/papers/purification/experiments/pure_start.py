@@ -1,56 +1,57 @@
-"""Syn C: clean training soils even neurons that start pure.
+"""Clean training adds the dense mixture even to neurons that start pure.
 
-Two neurons an atom start at 0.8 sign(w*_j) M_j with a little noise: the features that robust
-training wants. Clean training keeps them, and yet adds the dense mixture to each, as Theorem 5.2
-says of any start: the network that was robust by design no longer is. Adversarial training takes
-the mixture away again.
+Two neurons per atom start at 0.8 sign(w*_j) M_j with a little noise: the features that robust
+training wants. Clean training keeps them, and yet adds the dense mixture to each: the paper says so
+of biases and features tuned to the dictionary (section 4.1, footnote 8; Figure 9), with the reason
+of section 6.2. The network that was robust by design no longer is. Adversarial training takes the
+mixture away again (Theorem 5.3).
 
-The preset `dictionary` at d = 256 with its rules (claim 19); "worst" as in Syn A, an upper bound of
-the robust accuracy.
+The preset `dictionary` at d = 256; "worst" as in `purification/clean_then_adversarial`, an upper
+bound of the robust accuracy.
 """
 
 import polars as pl
 
 from .... import lab
-from ....report import Verdict, above, below, sample, within
+from ....report import Claims, Verdict, sample
 from ....report.charts import AnyChart
 from .. import measures
-from ._parts.clean_then_adversarial_runs import Trained, pictured, train
-from ._parts.neuron_charts import floor_chart, framed, maps
-from ._parts.phase_charts import accuracies, along, cosines
-from ._parts.presets import World
+from ._parts.clean_then_adversarial_runs import Trained, neuron_tables, train
+from ._parts.neuron_charts import heat_maps, other_coordinates_chart, panel_grid
+from ._parts.phase_charts import accuracy_chart, cosine_chart, training_curve
+from ._parts.presets import SparseProblem
 from ._parts.two_phase_runs import (
     MIXED,
     PURE,
     START,
     TINY,
     UNIVERSAL,
+    accuracies_under_attack,
     columns,
-    flagged,
-    made_of,
-    withstood,
-    worst_glance,
+    neuron_statistics,
+    with_theory_note,
+    worst_case_probe,
 )
 from ._parts.two_phase_runs import Case as Case
 
 ABOUT = lab.About(
     paper="purification",
-    item="Section 5 and Figure 9, experiment Syn C",
-    title="Clean training soils neurons that start pure",
+    item="Footnote 8 of section 4.1, and Figure 9",
+    title="Clean training adds dense mixtures to neurons that start pure",
     seconds={"smoke": 3, "laptop": 180, "paper": 360},
     claims={
-        "purification/19s": "Neurons start without a dense part",
-        "purification/19a": "Clean training gives them one",
-        "purification/19b": "and makes the network fall to attacks",
-        "purification/19c": "while clean inputs are classified",
-        "purification/19d": "Adversarial training removes the dense part",
-        "purification/19e": "and makes the network robust",
+        "19s": "Neurons start without a dense part",
+        "19a": "Clean training gives them one",
+        "19b": "and makes the network fall to attacks",
+        "19c": "while clean inputs are classified",
+        "19d": "Adversarial training removes the dense part",
+        "19e": "and makes the network robust",
     },
 )
 NAME = "purification/syn_c"
 TITLES = {
     START: "Start: one atom each",
-    MIXED: "Clean training: a veil appears",
+    MIXED: "Clean training: a mixture appears",
     PURE: "Adversarial training: it is gone",
 }
 
@@ -61,61 +62,64 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
 
 
 def compute(case: Case) -> pl.DataFrame:
-    """Rows by `part`: curves along training, ends, neurons of one seed and floors of all."""
-    world = case.world(NAME)
-    trained = train(case, world, worst_glance(world, steps=case.walk // 2))
+    """Rows by `part`, as those of `purification/clean_then_adversarial`."""
+    problem = case.problem(NAME)
+    trained = train(case, problem, worst_case_probe(problem, steps=case.pgd_steps // 2))
     return pl.concat(
-        [trained.curves, _ends(trained, world, case.walk), pictured(trained, world)], how="diagonal"
+        [trained.curves, _ends(trained, problem, case.pgd_steps), neuron_tables(trained, problem)],
+        how="diagonal",
     )
 
 
-def _ends(trained: Trained, world: World, steps: int) -> pl.DataFrame:
+def _ends(trained: Trained, problem: SparseProblem, steps: int) -> pl.DataFrame:
     nets: dict[str, measures.Nets] = {
         "start": trained.start, "clean": trained.clean, "adversarial": trained.adversarial
     }  # fmt: skip
     found = {}
     for name, net in nets.items():
-        found |= columns(withstood(world, net, steps) | made_of(world, net), f"{name}: ")
-    return pl.DataFrame({"part": "end", "seed": list(world.seeds)} | found)
+        found |= columns(
+            accuracies_under_attack(problem, net, steps) | neuron_statistics(problem, net),
+            f"{name}: ",
+        )
+    return pl.DataFrame({"part": "end", "seed": list(problem.seeds)} | found)
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
     rows = table.filter(part="curve")
     one = table.filter(pl.col("seed") == pl.col("seed").min())
     charts = [
-        *maps(one, TITLES),
-        floor_chart(table, list(TITLES), "All other coordinates"),
-        along(rows, "dense over top", title="Dense part over the top atom",
+        *heat_maps(one, TITLES),
+        other_coordinates_chart(table, list(TITLES), "All other coordinates"),
+        training_curve(rows, "dense over top", title="Dense part over the top atom",
               y_title="dense / top, mean over neurons"),
-        accuracies(rows, "Accuracy", ["no attack", UNIVERSAL, "worst"]),
-        cosines(rows, "Cosine of neurons with"),
+        accuracy_chart(rows, "Accuracy", ["no attack", UNIVERSAL, "worst"]),
+        cosine_chart(rows, "Cosine of neurons with"),
     ]  # fmt: skip
-    return framed(charts)
+    return panel_grid(charts)
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    rows = table.filter(part="end")
+    claims, rows = Claims(ABOUT.claims), table.filter(part="end")
 
     def of(column: str) -> pl.Series:
         return sample(rows, column)  # type: ignore[return-value]
 
-    def say(name: str) -> tuple[str, str]:
-        return f"purification/19{name}", ABOUT.claims[f"purification/19{name}"]
-
     dense, worst = "mean dense/top", "worst accuracy at tau"
     return [
-        within(*say("s"), of("start: dense over top"), -0.5, 0.5, what=f"{dense} at the start"),
-        above(*say("a"), of("clean: dense over top"), 4, what=f"{dense} after clean training"),
-        flagged(
-            below(*say("b"), of("clean: worst"), 0.55, what=f"{worst} after clean training"),
+        claims.within("19s", of("start: dense over top"), -0.5, 0.5, what=f"{dense} at the start"),
+        claims.above("19a", of("clean: dense over top"), 4, what=f"{dense} after clean training"),
+        with_theory_note(
+            claims.below("19b", of("clean: worst"), 0.55, what=f"{worst} after clean training"),
             "dictionary",
         ),
-        above(*say("c"), of("clean: clean"), 0.99, what="clean accuracy after clean training"),
-        below(*say("d"), of("adversarial: dense over top"), 1,
-              what=f"{dense} after adversarial training"),
-        flagged(
-            above(*say("e"), of("adversarial: worst"), 0.7,
-                  what=f"{worst} after adversarial training"),
+        claims.above("19c", of("clean: clean"), 0.99, what="clean accuracy after clean training"),
+        claims.below(
+            "19d", of("adversarial: dense over top"), 1, what=f"{dense} after adversarial training"
+        ),
+        with_theory_note(
+            claims.above(
+                "19e", of("adversarial: worst"), 0.7, what=f"{worst} after adversarial training"
+            ),
             "dictionary",
         ),
-    ]  # fmt: skip
+    ]

@@ -1,12 +1,12 @@
-"""Syn D: adversarial training from the random start, and perturbations that transfer.
+"""Adversarial training from the random start, and perturbations that transfer.
 
-Figure 9 of the paper: clean training first is not needed; adversarial training from the random
-start reaches pure neurons at once. Here it takes as many steps as the clean phase, its bias grows
-as there, and its radius in the first steps as in the adversarial phase. The digest has no rules for
-it: these are those of Syn A (claims 5 and 7) and of Table 1 (claim 25).
+Figure 9 and section 4.2: clean training first is not needed; adversarial training from the random
+start avoids the dense mixtures and reaches pure neurons at once, and starting from a clean network
+is no worse (Table 1). Here it takes as many steps as the clean phase, its bias grows as there, and
+its radius in the first steps as in the adversarial phase.
 
-Clean networks share their weakness, the direction M w*. So what breaks one breaks all others on the
-same data, whatever their start, and does little to adversarial networks (claim 14). Several
+Clean networks share their weakness, the direction M w*, whatever their start (section 6.2). So what
+breaks one breaks all others on the same data, and does little to adversarial networks. Several
 networks are trained independently: other start, other batches. Entries of the matrix are accuracies
 at PGD points, upper bounds of the robust ones.
 """
@@ -20,53 +20,57 @@ import torch
 
 from .... import lab
 from ....core.randomness import generators
-from ....report import Verdict, above, below, sample
+from ....report import Claims, Verdict, sample
 from ....report.charts import AnyChart
 from ....report.matrix import matrix
 from .. import measures
 from ._parts.clean_then_adversarial_runs import CRAFT, SHOWN
-from ._parts.neuron_charts import floor_chart, framed, maps, snapshots
-from ._parts.neuron_charts import floors as floor_rows
-from ._parts.phase_charts import accuracies, along
-from ._parts.presets import WALK, World
+from ._parts.neuron_charts import (
+    heat_maps,
+    other_coordinates,
+    other_coordinates_chart,
+    panel_grid,
+    snapshots,
+)
+from ._parts.phase_charts import accuracy_chart, training_curve
+from ._parts.presets import WALK, SparseProblem
 from ._parts.two_phase_runs import (
     ADVERSARIAL,
     CLEAN,
     PURE,
     START,
     TINY,
+    accuracies_under_attack,
     columns,
     curve,
-    direction,
-    flagged,
     frozen,
-    glances,
-    made_of,
-    withstood,
+    neuron_statistics,
+    training_probes,
+    with_theory_note,
 )
-from ._parts.two_phase_runs import Case as SynCase
+from ._parts.two_phase_runs import Case as TwoPhaseCase
 
 ABOUT = lab.About(
     paper="purification",
-    item="Figure 9 and Theorem 5.2, experiment Syn D",
+    item="Figure 9, Table 1 and section 6.2",
     title="Purification from a random start, and attacks that transfer",
     seconds={"smoke": 4, "laptop": 420, "paper": 900},
     claims={
-        "purification/D1": "Adversarial training from a random start ends purer than clean",
-        "purification/D2": "and robust at tau",
-        "purification/D3": "Clean training first does no harm to robustness (as in Table 1)",
-        "purification/14c": "What breaks a clean network breaks all others on the same data",
-        "purification/14d": "and none of the adversarial ones",
+        "purer": "Adversarial training from a random start ends purer than clean",
+        "robust": "and robust at tau",
+        "clean_first": "Clean training first does no harm to robustness (as in Table 1)",
+        "14c": "What breaks a clean network breaks all others on the same data",
+        "14d": "and none of the adversarial ones",
     },
 )
 NAME = "purification/syn_d"
 NETS = 3
-"""Clean networks of a seed; all but one are then trained adversarially."""
+"""Clean networks per seed; all but one are then trained adversarially."""
 TITLES = {START: "Random start", PURE: "Adversarial training from there"}
 
 
-class Case(SynCase):
-    """`direct` trains adversarially from the start, `pairs` as Syn A, several networks a seed."""
+class Case(TwoPhaseCase):
+    """`direct` trains adversarially from the start, `pairs` clean first, several per seed."""
 
     arm: Literal["direct", "pairs"]
 
@@ -89,32 +93,34 @@ def compute(case: Case) -> pl.DataFrame:
 
 
 def _direct(case: Case) -> pl.DataFrame:
-    """Rows by `part`: the curve, one end a seed, neurons of one seed and floors of all."""
-    world, preset = case.world(NAME), case.settings
-    nets = world.networks()
-    start, probes = frozen(nets), glances(world, frozen(nets))
+    """Rows by `part`: the curve, one end per seed, the neurons of one seed, coordinates of all."""
+    problem, preset = case.problem(NAME), case.settings
+    nets = problem.networks()
+    start, probes = frozen(nets), training_probes(problem, frozen(nets))
     phase = preset.adversarial.model_copy(update={"steps": preset.clean.steps})
-    run = world.train(nets, phase, preset.bias, preset.ball, WALK, probes, case.glance, None)
+    run = problem.train(nets, phase, preset.bias, preset.ball, WALK, probes, case.probe_every, None)
     end = frozen(nets)
-    found = columns(withstood(world, end, case.walk) | made_of(world, end))
+    found = columns(
+        accuracies_under_attack(problem, end, case.pgd_steps) | neuron_statistics(problem, end)
+    )
     rows = [
-        curve(run, world, ADVERSARIAL),
-        pl.DataFrame({"part": "end", "seed": list(world.seeds), "network": "direct"} | found),
+        curve(run, problem, ADVERSARIAL),
+        pl.DataFrame({"part": "end", "seed": list(problem.seeds), "network": "direct"} | found),
     ]
-    for r, seed in enumerate(world.seeds):
-        moments = {START: start.weight[r], PURE: end.weight[r]}
-        seen = (moments, PURE, world.M[r], world.w[r])
-        parts = [floor_rows(*seen)] + ([snapshots(*seen)] if r == 0 else [])
+    for r, seed in enumerate(problem.seeds):
+        stages = {START: start.weight[r], PURE: end.weight[r]}
+        seen = (stages, PURE, problem.M[r], problem.w[r])
+        parts = [other_coordinates(*seen)] + ([snapshots(*seen)] if r == 0 else [])
         rows += [part.with_columns(seed=pl.lit(seed, pl.Int64)) for part in parts]
     return pl.concat(rows, how="diagonal")
 
 
 def _pairs(case: Case) -> pl.DataFrame:
     """The ends of one network in both phases, and of all of them the matrix."""
-    world = case.world(NAME)
+    problem = case.problem(NAME)
     clean, pure = [], []
     for k in range(NETS):
-        other = world if k == 0 else replace(world, stream=f"{world.stream}, network {k}")
+        other = problem if k == 0 else replace(problem, stream=f"{problem.stream}, network {k}")
         nets = other.networks()
         other.train_clean(nets)
         clean.append(frozen(nets))
@@ -123,22 +129,27 @@ def _pairs(case: Case) -> pl.DataFrame:
             pure.append(frozen(nets))
     ends = [
         pl.DataFrame(
-            {"part": "end", "seed": list(world.seeds), "network": name}
-            | columns(withstood(world, net, case.walk) | made_of(world, net))
+            {"part": "end", "seed": list(problem.seeds), "network": name}
+            | columns(
+                accuracies_under_attack(problem, net, case.pgd_steps)
+                | neuron_statistics(problem, net)
+            )
         )
         for name, net in ((CLEAN, clean[0]), (ADVERSARIAL, pure[0]))
     ]
-    return pl.concat([*ends, _matrix(world, clean, pure)], how="diagonal")
+    return pl.concat([*ends, _matrix(problem, clean, pure)], how="diagonal")
 
 
-def _matrix(world: World, clean: list[measures.Nets], pure: list[measures.Nets]) -> pl.DataFrame:
+def _matrix(
+    problem: SparseProblem, clean: list[measures.Nets], pure: list[measures.Nets]
+) -> pl.DataFrame:
     """Rows (part, seed, crafted, shown, accuracy); the universal attack needs no network."""
     names = [f"{word} {k + 1}" for word, nets in ((CLEAN, clean), (ADVERSARIAL, pure))
              for k in range(len(nets))]  # fmt: skip
-    rngs = generators(world.stream, "transfer", seeds=world.seeds)
-    x, y = world.test_x[:, :SHOWN], world.test_y[:, :SHOWN]
+    rngs = generators(problem.stream, "transfer", seeds=problem.seeds)
+    x, y = problem.test_x[:, :SHOWN], problem.test_y[:, :SHOWN]
     found = measures.transfer_matrix(
-        [*clean, *pure], x, y, world.preset.ball, CRAFT, direction(world), rngs
+        [*clean, *pure], x, y, problem.preset.ball, CRAFT, problem.direction, rngs
     )
     whole = torch.cat([found.accuracy, found.universal[None]]).double().numpy()
     grid = np.indices(whole.shape).reshape(3, -1)
@@ -148,7 +159,7 @@ def _matrix(world: World, clean: list[measures.Nets], pure: list[measures.Nets])
             "part": "transfer",
             "crafted": [crafted[a] for a in grid[0]],
             "shown": [names[b] for b in grid[1]],
-            "seed": [world.seeds[r] for r in grid[2]],
+            "seed": [problem.seeds[r] for r in grid[2]],
             "accuracy": whole.ravel(),
         }
     )
@@ -166,41 +177,51 @@ def figure(table: pl.DataFrame) -> AnyChart:
         y_title="crafted on", value_title="accuracy",
     )  # fmt: skip
     charts = [
-        *maps(one, TITLES),
-        floor_chart(table, list(TITLES), "All other coordinates"),
-        accuracies(rows, "Accuracy, from the random start"),
-        along(rows, "dense over top", title="Dense part over the top atom",
+        *heat_maps(one, TITLES),
+        other_coordinates_chart(table, list(TITLES), "All other coordinates"),
+        accuracy_chart(rows, "Accuracy, from the random start"),
+        training_curve(rows, "dense over top", title="Dense part over the top atom",
               y_title="dense / top, mean over neurons"),
         transfer,
     ]  # fmt: skip
-    return framed(charts)
+    return panel_grid(charts)
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    claims, ends = ABOUT.claims, table.filter(part="end")
+    claims, ends = Claims(ABOUT.claims), table.filter(part="end")
     by = {name: ends.filter(network=name).sort("seed") for name in ("direct", CLEAN, ADVERSARIAL)}
 
     def of(network: str, column: str) -> np.ndarray:
         return sample(by[network], column).to_numpy()  # type: ignore[union-attr]
 
-    def say(name: str) -> tuple[str, str]:
-        return f"purification/{name}", claims[f"purification/{name}"]
-
     purer = of(CLEAN, "dense over top") / of("direct", "dense over top")
     first = of(ADVERSARIAL, "worst") - of("direct", "worst")
     among, across = _transfers(table.filter(part="transfer"))
     return [
-        above(*say("D1"), purer, 2, what="mean dense/top, clean network over direct one"),
-        flagged(
-            above(*say("D2"), of("direct", "worst"), 0.65, what="worst accuracy at tau"), "random"
+        claims.above("purer", purer, 2, what="mean dense/top, clean network over direct one"),
+        with_theory_note(
+            claims.above("robust", of("direct", "worst"), 0.65, what="worst accuracy at tau"),
+            "random",
         ),
-        above(*say("D3"), first, -0.02,
-              what="worst accuracy, adversarial from clean less from the random start"),
-        below(*say("14c"), among, 0.05,
-              what="|accuracy less that of the network attacked|, at its PGD points"),
-        above(*say("14d"), across, 0.8,
-              what="accuracy of an adversarial network at a clean one's PGD points"),
-    ]  # fmt: skip
+        claims.above(
+            "clean_first",
+            first,
+            -0.02,
+            what="worst accuracy, adversarial from clean less from the random start",
+        ),
+        claims.below(
+            "14c",
+            among,
+            0.05,
+            what="|accuracy less that of the network attacked|, at its PGD points",
+        ),
+        claims.above(
+            "14d",
+            across,
+            0.8,
+            what="accuracy of an adversarial network at a clean one's PGD points",
+        ),
+    ]
 
 
 def _transfers(rows: pl.DataFrame) -> tuple[dict[str, pl.Series], dict[str, pl.Series]]:

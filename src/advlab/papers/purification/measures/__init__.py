@@ -1,11 +1,12 @@
 """Feature purification: what neurons are made of, and what attacks on them look like.
 
 Pure functions of tensors with replicate axes in front: weights (*R m d), dictionary M (*R d D),
-w* (*R D), data x (*R n d). `Nets` holds networks as tensors; A = `coordinates`(W, M). Sections are
-those of the purification paper's digest, lemmas those of the paper.
+w* (*R D), data x (*R n d). `Nets` holds networks as tensors; A = `coordinates`(W, M). Theorems,
+lemmas and sections are those of the paper. `alive` neurons are those longer than a fifth of the
+longest, a convention of ours.
 """
 
-from .activity import Active as Active
+from .activity import ActiveNeurons as ActiveNeurons
 from .activity import Rates as Rates
 from .activity import activation_probability as activation_probability
 from .activity import active as active
@@ -32,7 +33,7 @@ from .correlations import unit as unit
 from .curvature import certified as certified
 from .curvature import curve_certified as curve_certified
 from .curvature import curve_terms as curve_terms
-from .dense_mixture import Mixture as Mixture
+from .dense_mixture import DenseMixture as DenseMixture
 from .dense_mixture import change_energy as change_energy
 from .dense_mixture import coordinates as coordinates
 from .dense_mixture import covered as covered
@@ -67,12 +68,6 @@ from .ntk_tensors import tensor_norm as tensor_norm
 from .perturbations import energy_count as energy_count
 from .perturbations import participation as participation
 from .perturbations import universal as universal
-from .surrogates import Couplings as Couplings
-from .surrogates import Split as Split
-from .surrogates import couplings as couplings
-from .surrogates import reference_point as reference_point
-from .surrogates import split as split
-from .surrogates import surrogate as surrogate
 from .tickets import TicketRules as TicketRules
 from .tickets import ordinary as ordinary
 from .tickets import ordinary_plus as ordinary_plus

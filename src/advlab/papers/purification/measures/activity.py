@@ -1,4 +1,4 @@
-"""Which neurons are active, how often, and what one coordinate of z can do (section 2.3)."""
+"""Which neurons are active, how often, and what one coordinate of z can do (appendix C)."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ TENTH = 0.1
 
 
 @dataclass(frozen=True)
-class Active:
+class ActiveNeurons:
     """How many neurons answer to each input."""
 
     near: Int[Tensor, "*R n"]
@@ -22,15 +22,16 @@ class Active:
 
 
 @torch.no_grad()
-def active(nets: Nets, x: Float[Tensor, "*R n d"]) -> Active:
+def active(nets: Nets, x: Float[Tensor, "*R n d"]) -> ActiveNeurons:
+    """Count the neurons that answer to each input, near their bias and open."""
     u = nets.inner(x)
     near = u.abs() >= TENTH * nets.bias[..., None, None]
-    return Active(near.sum(-1), nets.gates(u).sum(-1))
+    return ActiveNeurons(near.sum(-1), nets.gates(u).sum(-1))
 
 
 @torch.no_grad()
 def activation_probability(nets: Nets, x: Float[Tensor, "*R n d"]) -> Float[Tensor, "*R m"]:
-    """E_x G_i for each neuron, claimed to be O(k/d)."""
+    """E_x G_i for each neuron, claimed to be O(k/d) (Lemma C.7)."""
     return nets.gates(nets.inner(x)).mean(-2)
 
 
@@ -42,7 +43,15 @@ def leftover(
     A: Float[Tensor, "*R m D"],
     own: Bool[Tensor, "*R m D"],
 ) -> Float[Tensor, "*R n m"]:
-    """<w_i, sum_{j not own} M_j z_j + xi>: the pre-activation without a neuron's own atoms."""
+    """<w_i, sum_{j not own} M_j z_j + xi>: the pre-activation without a neuron's own atoms.
+
+    Args:
+        nets: the networks.
+        x: inputs M z + xi.
+        z: their hidden vectors.
+        A: the coordinates W M.
+        own: which atoms are a neuron's own.
+    """
     return nets.inner(x) - z @ torch.where(own, A, 0.0).mT
 
 
@@ -65,6 +74,14 @@ def coordinate_lipschitz(
     """L_j: the quantile over x of max over v = +-levels of |f(z_j = v) - f(z_j = 0)| / |v|.
 
     Definition C.13 takes the supremum over all |v| <= 1: a finite grid gives a lower estimate.
+
+    Args:
+        nets: the networks.
+        x: inputs M z + xi.
+        z: their hidden vectors.
+        A: the coordinates W M.
+        levels: the sizes |v| that are tried.
+        quantile: over the inputs.
     """
     u = nets.inner(x)
     rows = [
@@ -119,7 +136,16 @@ def growth_rates(
     M: Float[Tensor, "*R d D"],
     slope: Float[Tensor, "*R n"] | None = None,
 ) -> Rates:
-    """The rates at given points; `slope` is l' at each, 1 if left out (phase I)."""
+    """The rates at given points.
+
+    Args:
+        nets: the networks.
+        x: inputs M z + xi, labels `y`, hidden vectors `z`.
+        y: labels in {-1, 1}.
+        z: hidden vectors.
+        M: the dictionary.
+        slope: l' at each point, 1 if left out (phase I).
+    """
     pull = y if slope is None else y * slope
     gated = (nets.side(nets.inner(x)) * pull[..., None]).mT / x.shape[-2]
     return Rates(gated @ z, gated @ ((x - z @ M.mT) @ M))

@@ -1,4 +1,4 @@
-"""Lower bounds of y f on the whole ball that always hold (section 2.4; b >= 0, any norm).
+"""Lower bounds of y f on the whole ball that always hold (b >= 0, any norm); ours.
 
 A unit h(u) = S(u - b) - S(-u - b) rises with slope G(u) in [0, 1], and G grows with |u|. While x
 moves within the ball, u_i stays within r_i = tau |w_i|_* of <w_i, x>, |.|_* the dual norm.
@@ -21,6 +21,12 @@ def fixed_bound(
     """y f(x) - tau |sum of the w_i that stay open|_* - tau sum_{i ambiguous} |w_i|_*, sigma = 0.
 
     A neuron is ambiguous unless ||u_i| - b| > r_i; it cannot change by more than r_i.
+
+    Args:
+        nets: networks without noise.
+        x: inputs.
+        y: labels in {-1, 1}.
+        ball: the threat.
     """
     if nets.smooth:
         raise AdvlabError("networks without noise", "sigma > 0", "use slope_bound")
@@ -39,7 +45,8 @@ def slope_bound(
 
     On |u - u_i| <= r_i the slope of unit i is in [G(|u_i| - r_i), G(|u_i| + r_i)], where the lower
     end is G(0) if r_i >= |u_i|. With c_i the middle and e_i half the width of that interval,
-    h(u) - h(u_i) = c_i (u - u_i) + a rest of at most e_i r_i.
+    h(u) - h(u_i) = c_i (u - u_i) + a rest of at most e_i r_i. Arguments as in `fixed_bound`, with
+    or without noise.
     """
     u, r = nets.inner(x), reach(nets, ball)
     low, high = nets.gates((u.abs() - r).clamp(min=0.0)), nets.gates(u.abs() + r)
@@ -51,7 +58,10 @@ def slope_bound(
 def certified_margin(
     nets: Nets, x: Float[Tensor, "*R n d"], y: Float[Tensor, "*R n"], ball: Ball
 ) -> Float[Tensor, "*R n"]:
-    """The better of the two bounds that apply: y f is at least this on the ball."""
+    """The better of the two bounds that apply: y f is at least this on the ball.
+
+    Arguments as in `fixed_bound`, with or without noise.
+    """
     bound = slope_bound(nets, x, y, ball)
     return bound if nets.smooth else torch.maximum(bound, fixed_bound(nets, x, y, ball))
 
@@ -62,4 +72,5 @@ def reach(nets: Nets, ball: Ball) -> Float[Tensor, "*R 1 m"]:
 
 
 def dual_norm(vectors: Float[Tensor, "*R n d"], ball: Ball) -> Float[Tensor, "*R n"]:
+    """The norm dual to the ball's, row by row."""
     return torch.linalg.vector_norm(vectors, DUAL[ball.norm], dim=-1)

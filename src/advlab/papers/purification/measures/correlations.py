@@ -1,4 +1,8 @@
-"""How neurons correlate with their start, their end and each other (section 2.1: theta, G1-G7)."""
+"""How neurons correlate with their start, their end and each other.
+
+theta is the cosine of the principle of feature purification (section 1), G1 and G2 are the ratios
+of Theorem 5.1a, G7 that of Theorem 5.3c.
+"""
 
 from dataclasses import dataclass
 
@@ -34,7 +38,7 @@ def unit(weight: Float[Tensor, "*R m d"]) -> Float[Tensor, "*R m d"]:
 
 @dataclass(frozen=True)
 class Spread:
-    """The law of one number a neuron, for each replicate; NaN where no neuron counts."""
+    """The law of one number per neuron, for each replicate; NaN where no neuron counts."""
 
     mean: Float[Tensor, "*R"]
     quantiles: Float[Tensor, "levels *R"]
@@ -50,7 +54,14 @@ def spread(
     keep: Bool[Tensor, "*R m"] | None = None,
     levels: tuple[float, ...] = LEVELS,
 ) -> Spread:
-    """Mean, quantiles and shares on either side of a threshold, over the neurons of `keep`."""
+    """Mean, quantiles and shares on either side of a threshold.
+
+    Args:
+        values: one number per neuron.
+        threshold: of `below` and `above`.
+        keep: the neurons that count; all if left out.
+        levels: of the quantiles.
+    """
     kept = values if keep is None else torch.where(keep, values, torch.nan)
     known = ~kept.isnan()
 
@@ -79,7 +90,13 @@ def pairs(
     threshold: float = 0.2,
     keep: Bool[Tensor, "*R m"] | None = None,
 ) -> Pairs:
-    """The pairs of the neurons in `keep`, some rows of their matrix at a time."""
+    """theta over the pairs of neurons, some rows of their matrix at a time.
+
+    Args:
+        weight: the neurons.
+        threshold: of the share below.
+        keep: the neurons that count; all if left out.
+    """
     flat = unit(weight).flatten(0, -3) if weight.ndim > 2 else unit(weight)[None]
     chosen = torch.ones_like(flat[..., 0], dtype=torch.bool)
     if keep is not None:
@@ -103,14 +120,14 @@ def _pairs(w: Float[Tensor, "m d"], threshold: float) -> Float[Tensor, " 2"]:
 def start_ratio(
     start: Float[Tensor, "*R m d"], weight: Float[Tensor, "*R m d"]
 ) -> Float[Tensor, "*R"]:
-    """G1: sum_i <w_i, w_i0>^2 / sum_i |w_i|^2 |w_i0|^2."""
+    """G1 (Theorem 5.1a): sum_i <w_i, w_i0>^2 / sum_i |w_i|^2 |w_i0|^2."""
     inner, sizes = (start * weight).sum(-1) ** 2, squares(start) * squares(weight)
     return inner.sum(-1) / sizes.sum(-1)
 
 
 @torch.no_grad()
 def pair_ratio(weight: Float[Tensor, "*R m d"]) -> Float[Tensor, "*R"]:
-    """G2: |W W'|_F^2 / |W|_F^4, by the smaller of the two Gram matrices."""
+    """G2 (Theorem 5.1a): |W W'|_F^2 / |W|_F^4, by the smaller of the two Gram matrices."""
     wide = weight.shape[-2] < weight.shape[-1]
     gram = weight @ weight.mT if wide else weight.mT @ weight
     return squares(gram).sum(-1) / squares(weight).sum(-1) ** 2
@@ -126,7 +143,7 @@ def pair_floor(weight: Float[Tensor, "*R m d"]) -> Float[Tensor, "*R"]:
 def move_ratio(
     start: Float[Tensor, "*R m d"], weight: Float[Tensor, "*R m d"]
 ) -> Float[Tensor, "*R"]:
-    """G7: sum_i |w_i(T_f) - w_i(t)|^2 / sum_i |w_i(T_f)|^2, `start` at T_f."""
+    """G7 (Theorem 5.3c): sum_i |w_i(T_f) - w_i(t)|^2 / sum_i |w_i(T_f)|^2, `start` at T_f."""
     return squares(weight - start).sum(-1) / squares(start).sum(-1)
 
 

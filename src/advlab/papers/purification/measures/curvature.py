@@ -1,4 +1,4 @@
-"""A certificate for networks without noise that counts what dormant neurons can do together.
+"""A certificate for networks without noise that bounds what closed neurons can do together; ours.
 
 Bounds neuron by neuron add up the worst moves of all neurons, which no single delta can make. Here
 (b >= 0, sigma = 0) with gates G_i at the clean x, t_i = <w_i, delta> and g_i as below,
@@ -28,7 +28,7 @@ from .certificate import certified_margin, dual_norm, reach
 from .networks import Nets
 
 SHARE = 0.2
-"""s as a share of the mean reach tau |w_i|_*; any is sound, this one certified most in trials."""
+"""s as a share of the mean reach tau |w_i|_*; any is sound."""
 ROUNDING = 4
 """Rounding in a Cholesky factor, in units of d eps."""
 
@@ -37,7 +37,14 @@ ROUNDING = 4
 def curve_certified(
     nets: Nets, x: Float[Tensor, "*R n d"], y: Float[Tensor, "*R n"], ball: Ball
 ) -> Bool[Tensor, "*R n"]:
-    """Which examples no perturbation of the ball can turn, by the bound above."""
+    """Which examples no perturbation of the ball can turn, by the bound above.
+
+    Args:
+        nets: networks without noise.
+        x: inputs.
+        y: labels in {-1, 1}.
+        ball: the threat.
+    """
     if nets.smooth:
         raise AdvlabError("networks without noise", "sigma > 0", "use slope_bound")
     room, q = curve_terms(nets, x, y, ball)
@@ -65,7 +72,10 @@ def rounding(nets: Nets, x: Float[Tensor, "*R n d"]) -> Float[Tensor, "*R n"]:
 def certified(
     nets: Nets, x: Float[Tensor, "*R n d"], y: Float[Tensor, "*R n"], ball: Ball
 ) -> Bool[Tensor, "*R n"]:
-    """Which examples no perturbation of the ball can turn, by any of the certificates."""
+    """Which examples no perturbation of the ball can turn, by any of the certificates.
+
+    Arguments as in `curve_certified`, with or without noise.
+    """
     proved = certified_margin(nets, x, y, ball) > rounding(nets, x)
     return proved if nets.smooth else proved | curve_certified(nets, x, y, ball)
 
@@ -76,7 +86,8 @@ def curve_terms(
 ) -> tuple[Float[Tensor, "*R n"], Float[Tensor, "*R n m"]]:
     """a and q with y f(x + delta) >= a - sum_i q_i <w_i, delta>^2 everywhere on the ball.
 
-    a is what the first order and the raised g_i leave of the margin.
+    a is what the first order and the raised g_i leave of the margin. Arguments as in
+    `curve_certified`.
     """
     u, r, b = nets.inner(x), reach(nets, ball), nets.bias[..., None, None]
     toward, gates = y[..., None] * u, nets.gates(u)

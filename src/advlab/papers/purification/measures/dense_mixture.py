@@ -1,4 +1,4 @@
-"""Neurons in the basis of the dictionary: own features and the dense mixture (section 2.2).
+"""Neurons in the basis of the dictionary: own features and the dense mixture (Theorem 5.2).
 
 Everything is read off A = W M, A_ij = <w_i, M_j>, and w*. For an orthogonal M the rows of A are the
 coordinates of the neurons, and w_i = sum_j (A_ij / w*_j) w*_j M_j.
@@ -36,12 +36,12 @@ def top(A: Float[Tensor, "*R m D"]) -> Int[Tensor, "*R m"]:
 
 @torch.no_grad()
 def own_sets(A: Float[Tensor, "*R m D"]) -> Bool[Tensor, "*R m D"]:
-    """N_i post hoc: the top atom only."""
+    """N_i of Theorem 5.2, read off the trained weights: the top atom only."""
     return torch.zeros_like(A, dtype=torch.bool).scatter(-1, top(A)[..., None], True)
 
 
 @dataclass(frozen=True)
-class Mixture:
+class DenseMixture:
     """w_i = sum over N_i of alpha_ij w*_j M_j + sum outside N_i of beta_ij w*_j M_j."""
 
     alpha: Float[Tensor, "*R m D"]
@@ -79,13 +79,19 @@ def mixture(
     A: Float[Tensor, "*R m D"],
     w: Float[Tensor, "*R D"],
     own: Bool[Tensor, "*R m D"] | None = None,
-) -> Mixture:
-    """alpha and beta of every neuron; N_i from `own`, or the top atom."""
+) -> DenseMixture:
+    """alpha and beta of every neuron.
+
+    Args:
+        A: the coordinates W M.
+        w: w*, without zeros.
+        own: which atoms are in N_i; the top atom if left out.
+    """
     if not bool((w != 0).all()):
         raise AdvlabError("a w* without zeros", f"{int((w == 0).sum())} zeros")
     own = own_sets(A) if own is None else own
     share = A / w[..., None, :]
-    return Mixture(torch.where(own, share, 0.0), torch.where(own, 0.0, share), own)
+    return DenseMixture(torch.where(own, share, 0.0), torch.where(own, 0.0, share), own)
 
 
 @torch.no_grad()
@@ -121,7 +127,7 @@ def label_cosine(
 def label_parts(
     weight: Float[Tensor, "*R m d"], direction: Float[Tensor, "*R d"]
 ) -> Float[Tensor, "*R m"]:
-    """<w_i, M w*>; its sum over the neurons is claimed to be Omega(k d)."""
+    """<w_i, M w*>; its sum over the neurons is claimed to be Omega(k d) (Lemma E.2)."""
     return (weight @ direction[..., None])[..., 0]
 
 
@@ -149,9 +155,15 @@ def change_energy(
 def idealised(
     M: Float[Tensor, "*R d D"], w: Float[Tensor, "*R D"], p: float, scale: float = 1.0
 ) -> Float[Tensor, "*R D d"]:
-    """One neuron an atom: scale (sign(w*_j) M_j + p sum_{j' != j} w*_j' M_j'), p about k/d.
+    """One neuron per atom: scale (sign(w*_j) M_j + p sum_{j' != j} w*_j' M_j'), p about k/d (6.1).
 
     With |w*| = 1 and orthogonal M its theta with M_j is 1/sqrt(1 + p^2 (d - 1)).
+
+    Args:
+        M: the dictionary.
+        w: w*.
+        p: the share of the dense mixture.
+        scale: the length of the own atom.
     """
     mixed = p * (label_direction(M, w)[..., None, :] - (M * w[..., None, :]).mT)
     return scale * ((M * w.sign()[..., None, :]).mT + mixed)

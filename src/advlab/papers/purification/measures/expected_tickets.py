@@ -1,4 +1,4 @@
-"""How many lottery tickets a Gaussian start holds: exact laws (Lemma B.2; section 2.3).
+"""How many lottery tickets a Gaussian start holds: the exact laws behind Lemma B.2.
 
 With w_i ~ N(0, sigma_0^2 I) and an orthogonal M all A_ij are independent N(0, sigma_0^2).
 """
@@ -57,7 +57,7 @@ def _count(width: int, d: int, p: float, variance: float) -> Count:
 
 @dataclass(frozen=True)
 class MainText:
-    """The simplified tickets of the main text, as shares of the neurons."""
+    """The simplified tickets of section 6.1, as shares of the neurons."""
 
     some: Float[Tensor, "*R"]
     """max_j A_ij^2 >= 2.01 sigma_0^2 log d, claimed to be at most d^-c4."""
@@ -66,6 +66,7 @@ class MainText:
 
 
 def main_text(A: Float[Tensor, "*R m D"], sigma0: float) -> MainText:
+    """The shares (ii) and (iii) of section 6.1 in a start A = W M of scale sigma0."""
     unit = sigma0**2 * math.log(A.shape[-1])
     high, low = MAIN_HIGH * unit <= A**2, MAIN_LOW * unit <= A**2
     one = high.any(-1) & (low.sum(-1) == 1)

@@ -1,4 +1,4 @@
-"""The growth identity: clean training pushes every neuron along M w* (section 2.2).
+"""The growth identity: clean training pushes every neuron along M w* (section 6.2).
 
 With l' = sigmoid(-y f) and gates G_i, at every point -<grad_{w_i} Loss, M w*> = y l' G_i <x, M w*>.
 Where M is orthogonal and xi = 0, <x, M w*> = <z, w*> and y <z, w*> = |<w*, z>|: then it equals
@@ -21,7 +21,7 @@ from .networks import Nets
 
 @dataclass(frozen=True)
 class Growth:
-    """Both sides of the identity, one number a neuron."""
+    """Both sides of the identity, one number per neuron."""
 
     measured: Float[Tensor, "*R m"]
     """-<grad_{w_i} Loss, M w*>"""
@@ -44,7 +44,16 @@ def growth_identity(
     M: Float[Tensor, "*R d D"],
     w: Float[Tensor, "*R D"],
 ) -> Growth:
-    """Both sides on a sample; equal up to rounding for orthogonal M and clean noiseless x."""
+    """Both sides on a sample; equal up to rounding for orthogonal M and clean noiseless x.
+
+    Args:
+        nets: the networks.
+        x: inputs M z.
+        y: labels in {-1, 1}.
+        z: hidden vectors.
+        M: the dictionary.
+        w: w*.
+    """
     u = nets.inner(x)
     pull = nets.gates(u) * torch.sigmoid(-y * nets.units(u).sum(-1))[..., None]
     along = y * (x @ label_direction(M, w)[..., None])[..., 0]
@@ -55,7 +64,7 @@ def growth_identity(
 class GrowthLog:
     """A watcher for `training.fit`: -<grad_{w_i}, M w*> at every step that moves the weights.
 
-    Give it as `watch`; `direction` is M w*, one a replicate for a stack. The gradient is that of
+    Give it as `watch`; `direction` is M w*, one per replicate for a stack. The gradient is that of
     the objective without its penalty.
     """
 
@@ -86,7 +95,7 @@ class GrowthLog:
 
     @property
     def every(self) -> Bool[Tensor, "steps *R"]:
-        """The steps in which all neurons alive were (claim 20: at least 95 % of clean steps)."""
+        """The steps in which all neurons alive were."""
         return self.positive == 1
 
     @property

@@ -1,4 +1,4 @@
-"""How linear the network is in its input: why FGM suffices where it does (section 2.4)."""
+"""How linear the network is in its input: why FGM suffices where it does (Corollary F.2)."""
 
 from dataclasses import dataclass
 
@@ -58,7 +58,15 @@ def fgm_argument(
     fgm: Float[Tensor, "*R n d"],
     deltas: list[Float[Tensor, "*R n d"]],
 ) -> FGMArgument:
-    """`fgm` is the FGM perturbation; `deltas` are others of the ball, such as those of PGD."""
+    """The margin at the FGM point and the largest linearity gap seen.
+
+    Args:
+        model: a network, a stack of them, or the tensors of either.
+        x: inputs.
+        y: labels in {-1, 1}.
+        fgm: the FGM perturbation of each input.
+        deltas: other perturbations of the ball, such as those of PGD.
+    """
     gaps = torch.stack([linearity_gap(model, x, delta) for delta in (fgm, *deltas)])
     moved = (x + fgm).reshape(-1, x.shape[-1])
     margin = -margin_of(model, y.reshape(-1))(moved).reshape(y.shape)

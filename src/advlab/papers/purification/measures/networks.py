@@ -1,6 +1,5 @@
-"""Symmetric ReLU networks as plain tensors, with replicate axes in front (section 1.3)."""
+"""Symmetric ReLU networks as plain tensors, with replicate axes in front (section 4)."""
 
-import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -12,8 +11,6 @@ from ....losses import ModelLoss, margin
 from ....models import Stack
 from ..models import SymmetricReLU
 from ..models.symmetric_relu import gate, pair
-
-ROOT = math.sqrt(2 * math.pi)
 
 
 @dataclass(frozen=True)
@@ -56,11 +53,8 @@ class Nets:
 
     @property
     def smooth(self) -> bool:
+        """Whether there is noise inside."""
         return bool((self.sigma > 0).all())
-
-    def moved(self, weight: Float[Tensor, "*R m d"]) -> "Nets":
-        """The same bias and noise with other weights."""
-        return replace(self, weight=weight.detach())
 
     def inner(self, x: Float[Tensor, "*R n d"]) -> Float[Tensor, "*R n m"]:
         """u_i = <w_i, x>"""
@@ -81,14 +75,8 @@ class Nets:
             return (u > b).to(u)
         return torch.special.ndtr((u - b) / _wide(self.sigma))
 
-    def overshoot(self, u: Float[Tensor, "*R n m"]) -> Float[Tensor, "*R n m"]:
-        """E[rho 1[u + rho > b]] = sigma phi((u - b)/sigma), zero without noise."""
-        if not self.smooth:
-            return torch.zeros_like(u)
-        s = _wide(self.sigma)
-        return s * torch.exp(-(((u - _wide(self.bias)) / s) ** 2) / 2) / ROOT
-
     def value(self, x: Float[Tensor, "*R n d"]) -> Float[Tensor, "*R n"]:
+        """f(x)"""
         return self.units(self.inner(x)).sum(-1)
 
     def gradient(self, x: Float[Tensor, "*R n d"]) -> Float[Tensor, "*R n d"]:
@@ -98,6 +86,7 @@ class Nets:
     def value_and_gradient(
         self, x: Float[Tensor, "*R n d"]
     ) -> tuple[Float[Tensor, "*R n"], Float[Tensor, "*R n d"]]:
+        """f and its gradient in x, from the same pre-activations."""
         u = self.inner(x)
         return self.units(u).sum(-1), self.gates(u) @ self.weight
 
@@ -122,6 +111,7 @@ class NetMargin:
     def value_and_gradient(
         self, x: Float[Tensor, "rows d"]
     ) -> tuple[Float[Tensor, " rows"], Float[Tensor, "rows d"]]:
+        """-y f of each row, and its gradient in that row."""
         f, grad = self.nets.value_and_gradient(self._blocks(x))
         return -self.y * f.reshape(-1), -self.y[:, None] * grad.reshape(x.shape)
 

@@ -1,4 +1,4 @@
-"""Norms of the tensors behind the NTK lower bound (appendix G; section 2.5).
+"""Norms of the tensors behind the NTK lower bound (Lemma G.4).
 
 T_{r+1}(x) = sum_i <v_i, x> <wh_i, x>^r with wh_i = w_i/|w_i|. Everything is in Gram matrices: no
 tensor is made. Claim: |T_{r+1}|_F >= Omega(max |v_i| / sqrt(d)) for r >= 3C and m <= d^C.

@@ -30,6 +30,6 @@ def energy_count(coordinates: Float[Tensor, "*R n D"], share: float = 0.9) -> In
 def universal(
     direction: Float[Tensor, "*R d"], y: Float[Tensor, "*R n"], ball: Ball
 ) -> Float[Tensor, "*R n d"]:
-    """-tau y M w*/|M w*| in l2, -tau y sign(M w*) in linf (`direction` is M w*)."""
+    """Theorem 5.1c: -tau y M w*/|M w*| in l2, -tau y sign(M w*) in linf (`direction` is M w*)."""
     steepest = ball.steepest(direction.reshape(-1, direction.shape[-1])).reshape(direction.shape)
     return -ball.radius * y[..., None] * steepest[..., None, :]

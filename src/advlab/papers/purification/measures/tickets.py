@@ -1,7 +1,9 @@
-"""Lottery tickets: which neurons will win which atoms (appendix B and C; section 2.3).
+"""Lottery tickets: which neurons will win which atoms (Definitions B.1 and B.3).
 
-Sets are flags over (neuron, atom), or over neurons; A = W M. `sw` is the scale sigma_w of the
-analysis: sigma_0 at the start, then tied to the bias.
+Sets are flags over (neuron, atom), or over neurons. Arguments are the same throughout: A = W M, the
+coordinates of the neurons; `norm`, their lengths; w, the w* of the labels; `rules`, the constants;
+k, the sparsity; `bias`, the b of the network; and `sw`, the scale sigma_w of the analysis: sigma_0
+at the start, then tied to the bias.
 """
 
 import math
@@ -33,20 +35,24 @@ class TicketRules(Config):
 
     @classmethod
     def of(cls, d: int, width: int, gamma: float = 0.05) -> "TicketRules":
+        """The constants of a network with this many neurons in d dimensions."""
         if not width > d > 2:
             raise AdvlabError("more neurons than dimensions, and d > 2", f"m {width}, d {d}")
         return cls(d=d, c0=math.log(width) / math.log(d) - 1, gamma=gamma)
 
     @property
     def c1(self) -> float:
+        """2 + 2(1 - gamma) c0"""
         return 2 + 2 * (1 - self.gamma) * self.c0
 
     @property
     def c2(self) -> float:
+        """gamma c0"""
         return self.gamma * self.c0
 
     @property
     def log_d(self) -> float:
+        """log d"""
         return math.log(self.d)
 
     @property

@@ -1,4 +1,4 @@
-"""Transfer: perturbations crafted on one network, shown to another (section 2.2)."""
+"""Transfer: perturbations crafted on one network, shown to another (section 6.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -42,7 +42,16 @@ def transfer_matrix(
 ) -> Transfers:
     """Attack each model and show the points to all. Of stacks, replicate r meets replicate r.
 
-    The attacks climb -y f; `direction` is M w*. An output of 0 counts as wrong.
+    An output of 0 counts as wrong.
+
+    Args:
+        models: networks, stacks of R networks, or their tensors.
+        x: inputs, with a replicate axis for stacks.
+        y: labels in {-1, 1}.
+        ball: the threat.
+        attack: climbs -y f of each model.
+        direction: M w*, for the universal perturbation.
+        rng: one generator, or one per replicate.
     """
     check_stacks(models, x)
     rows, labels = x.reshape(-1, x.shape[-1]), y.reshape(-1)
@@ -68,6 +77,7 @@ def check_stacks(models: Sequence[Model], x: Tensor) -> None:
 
 
 def replicates(model: Model) -> int:
+    """How many networks a model stands for."""
     if isinstance(model, Nets):
         return model.bias.numel()
     return model.replicates if isinstance(model, Stack) else 1

@@ -1,4 +1,4 @@
-"""The worst case that four kinds of attack find together, example by example (section 4).
+"""The worst case that four kinds of attack find together, example by example.
 
 `worst` = universal, FGM, and PGD from four starts (FGM, universal, a random direction, its
 opposite). An example leaves the search as soon as one attack breaks it: only survivors cost time.
@@ -19,7 +19,7 @@ from .perturbations import universal as universal_move
 from .transfers import Model, check_stacks, replicate
 
 STRIDE = 2.5
-"""A walk's steps add up to this many radii."""
+"""The steps of PGD add up to this many radii."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class Survival:
     worst: Bool[Tensor, "*R n"]
 
     def accuracies(self) -> dict[str, Float[Tensor, "*R"]]:
+        """The share of examples that survive each attack, by its name."""
         return {name: flags.double().mean(-1) for name, flags in vars(self).items()}
 
 
@@ -53,9 +54,16 @@ def survival(
     rng: Rng,
     steps: int = 40,
 ) -> Survival:
-    """Attack a network, or each network of a stack, at radius tau; `direction` is M w*.
+    """Attack a network, or each network of a stack, at radius tau.
 
-    `rng` is one generator, or one a replicate.
+    Args:
+        model: a network, a stack of them, or the tensors of either.
+        x: inputs, with a replicate axis for stacks.
+        y: labels in {-1, 1}.
+        ball: the threat.
+        direction: M w*, for the universal perturbation.
+        rng: one generator, or one per replicate.
+        steps: of PGD.
     """
     check_stacks([model], x)
     d = x.shape[-1]
@@ -94,14 +102,14 @@ def _survival(
     guess = ball.radius * ball.steepest(noise)
     fgm = clean & (loss(fast) < 0)
     hit, drawn = loss(best) < 0, loss(x + guess) < 0
-    pgd = walked(loss, x, fast, ball, fgm, steps)
+    pgd = survives_pgd(loss, x, fast, ball, fgm, steps)
     worst = pgd & hit & drawn
     for start in (best, x + guess, x - guess):
-        worst = walked(loss, x, start, ball, worst, steps)
+        worst = survives_pgd(loss, x, start, ball, worst, steps)
     return Survival(clean, drawn, hit, fgm, pgd, worst)
 
 
-def walked(
+def survives_pgd(
     loss: NetMargin | ModelLoss,
     x: Float[Tensor, "n d"],
     start: Float[Tensor, "n d"],
@@ -111,7 +119,15 @@ def walked(
 ) -> Bool[Tensor, " n"]:
     """Which of the rows in `among` survive PGD from `start`: every point on the way is judged.
 
-    The walk ends with a jump to the point that its last gradient calls worst.
+    It ends with a jump to the point of the ball that the last gradient calls worst.
+
+    Args:
+        loss: -y f of each row.
+        x: the clean inputs.
+        start: where PGD begins, row by row.
+        ball: the threat.
+        among: the rows to attack; others do not survive.
+        steps: of PGD.
     """
     left = among.nonzero()[:, 0]
     point = start[left]

@@ -8,4 +8,5 @@ from .oracles import oracle_bias as oracle_bias
 from .oracles import symmetric_oracle as symmetric_oracle
 from .symmetric_relu import BiasGrowth as BiasGrowth
 from .symmetric_relu import SymmetricReLU as SymmetricReLU
+from .symmetric_relu import pure_features as pure_features
 from .tangent_relu import TangentReLU as TangentReLU

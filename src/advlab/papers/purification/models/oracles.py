@@ -1,4 +1,4 @@
-"""Reference classifiers of sparse coding that know the dictionary M and the labels' w* (spec 1.2).
+"""Reference classifiers of sparse coding that know the dictionary M and the labels' w* (section 3).
 
 All read an input through its coordinates u_j = <M_j, x>. The linear oracle breaks at l2 radius
 1/sqrt(d); the thresholded and the ReLU oracle are robust up to o(1/sqrt(k)), which is what

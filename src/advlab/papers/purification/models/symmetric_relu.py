@@ -17,6 +17,16 @@ class SymmetricReLU(nn.Module):
 
     The expectation is in closed form: S(v) = E ReLU(v + rho) = v Phi(v/sigma) + sigma phi(v/sigma).
     With sigma = 0 a pair is the soft threshold of <w_i, x> at b. f is odd; only `weight` trains.
+    This is the learner network of section 4 with a_i = 1 and one bias for all neurons.
+
+    Args:
+        weight: the w_i, one row per neuron.
+        bias: b, 0 or more.
+        sigma: the standard deviation of the pre-activation noise rho.
+
+    Example:
+        net = SymmetricReLU.draw(256, 1280, 0.01, bias=0.035, rng=generator("example"))
+        margins = y * net(x)
     """
 
     bias: Tensor
@@ -40,39 +50,35 @@ class SymmetricReLU(nn.Module):
         bias: float,
         rng: torch.Generator,
         sigma: float = 0.0,
+        mean: Float[Tensor, "m d"] | None = None,
         dtype: torch.dtype = torch.float64,
     ) -> "SymmetricReLU":
-        """w_i ~ N(0, sigma0^2 I)."""
+        """w_i ~ N(mean_i, sigma0^2 I); section 4.1 starts from mean 0.
+
+        Args:
+            d: the dimension of the inputs.
+            width: m, the number of neurons.
+            sigma0: the standard deviation of each weight.
+            bias: b at the start.
+            rng: draws the weights, in float64.
+            sigma: the noise inside.
+            mean: where the neurons start, such as `pure_features`; 0 if left out.
+            dtype: of the network.
+        """
         if d < 1 or width < 1 or not sigma0 >= 0:
             raise AdvlabError(
                 "d and width of at least 1 and sigma0 of 0 or more",
                 f"d {d}, width {width}, sigma0 {sigma0}",
             )
-        noise = torch.randn(width, d, generator=rng, dtype=torch.float64)
-        return cls((sigma0 * noise).to(dtype), bias, sigma)
-
-    @classmethod
-    def dictionary(
-        cls,
-        M: Float[Tensor, "d D"],
-        w: Float[Tensor, " D"],
-        copies: int,
-        scale: float,
-        sigma0: float,
-        bias: float,
-        rng: torch.Generator,
-        sigma: float = 0.0,
-        dtype: torch.dtype = torch.float64,
-    ) -> "SymmetricReLU":
-        """Pure features and a little noise: `copies` neurons scale sign(w_j) M_j for each atom."""
-        pure = scale * (M * w.sign()).mT.repeat(copies, 1)
-        noise = torch.randn(pure.shape, generator=rng, dtype=torch.float64)
-        return cls((pure + sigma0 * noise).to(dtype), bias, sigma)
+        noise = sigma0 * torch.randn(width, d, generator=rng, dtype=torch.float64)
+        return cls((noise if mean is None else mean + noise).to(dtype), bias, sigma)
 
     def forward(self, x: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+        """f(x), the noise integrated out."""
         return self.pairs(self.preactivations(x)).sum(-1)
 
     def preactivations(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
+        """u_i = <w_i, x>"""
         return x @ self.weight.mT
 
     def pairs(self, u: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:
@@ -91,6 +97,20 @@ class SymmetricReLU(nn.Module):
         """f at given noise, as training draws it: its mean over rho is the network."""
         u = self.preactivations(x)
         return (torch.relu(u + rho - self.bias) - torch.relu(-u + rho - self.bias)).sum(-1)
+
+
+def pure_features(
+    M: Float[Tensor, "d D"], w: Float[Tensor, " D"], copies: int, scale: float
+) -> Float[Tensor, "m d"]:
+    """Neurons without a dense mixture: `copies` times scale sign(w*_j) M_j for each atom j.
+
+    Args:
+        M: the dictionary, atoms in its columns.
+        w: w* of the labels sign <w*, z>.
+        copies: neurons per atom.
+        scale: the length of each neuron.
+    """
+    return scale * (M * w.sign()).mT.repeat(copies, 1)
 
 
 def pair(u: Tensor, bias: Tensor, sigma: Tensor | None) -> Tensor:
@@ -128,9 +148,11 @@ class BiasGrowth(Config):
     """(step, noise): another share after this step, as the asymptotic schedule has it."""
 
     def at(self, step: int) -> float:
+        """b(t)"""
         return min(self.end, self.start + self.slope * step)
 
     def noise_at(self, step: int) -> float:
+        """The standard deviation of rho at a step."""
         share = self.noise if self.later is None or step <= self.later[0] else self.later[1]
         return share * self.at(step)
 

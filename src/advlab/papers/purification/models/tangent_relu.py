@@ -53,13 +53,24 @@ class TangentReLU(nn.Module):
         sign: Sign = 1,
         dtype: torch.dtype = torch.float64,
     ) -> "TangentReLU":
-        """w_i ~ N(0, I) and v_i = 0: p is 0 at first."""
+        """w_i ~ N(0, I) and v_i = 0: p is 0 at first.
+
+        Args:
+            d: the dimension of the inputs.
+            features: m, the number of random features.
+            bias: b of the gates.
+            rng: draws the w_i, in float64.
+            sigma: the noise of the gates.
+            sign: between the two indicators.
+            dtype: of the model.
+        """
         if d < 1 or features < 1:
             raise AdvlabError("d and features of at least 1", f"d {d}, features {features}")
         w = torch.randn(features, d, generator=rng, dtype=torch.float64).to(dtype)
         return cls(torch.zeros_like(w), w, bias, sigma, sign)
 
     def forward(self, x: Float[Tensor, "n d"]) -> Float[Tensor, " n"]:
+        """p(x)"""
         return ((x @ self.weight.mT) * self.gates(x @ self.directions.mT)).sum(-1)
 
     def gates(self, u: Float[Tensor, "n m"]) -> Float[Tensor, "n m"]:

@@ -1,9 +1,9 @@
 """Training of symmetric ReLU networks without autograd, on the neurons that can fire.
 
 A neuron is off in the whole ball around a batch if max |<w_i, x>| + radius |w_i|_dual <= b: it adds
-nothing to f, to its input gradient or to its weight gradient, and the adversary cannot wake it.
-After the clean phase that is most of the network. Numbers are those of `Adversarial` with autograd
-(tests/test_reduce_symmetric.py).
+nothing to f, to its input gradient or to its weight gradient, and no attack can open it. After the
+clean phase that is most of the network. Numbers are those of `Adversarial` with autograd, as a test
+shows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -95,7 +95,15 @@ class SymmetricLoss:
     def around(
         cls, model: object, y: Tensor, loss: PerExample, x: Tensor, threat: Threat
     ) -> "SymmetricLoss":
-        """For inputs in the threat sets around x only: neurons that are off there are left out."""
+        """For inputs in the threat sets around x only: neurons that are off there are left out.
+
+        Args:
+            model: a SymmetricReLU or a stack of them.
+            y: labels in {-1, 1}, one per row.
+            loss: of outputs and labels.
+            x: the centers, one row per example, in blocks per replicate.
+            threat: the threat set.
+        """
         weight, bias, sigma = _parts(model)
         blocks = x.reshape(len(weight), -1, x.shape[-1])
         nets = [

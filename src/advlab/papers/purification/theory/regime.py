@@ -1,4 +1,4 @@
-"""What the purification theorems say at given sizes: radii, times, conditions (spec 1.4, 2.1, 2.4).
+"""What the theorems say at given sizes: radii, times, conditions (section 5, appendices C to G).
 
 The theorems are orders. Each number here has all its open constants equal to 1, so a condition that
 holds may still fail for the true constants; one that fails by orders of magnitude does fail.
@@ -31,6 +31,7 @@ class Condition:
 
     @property
     def satisfied(self) -> bool:
+        """Whether the value is on the right side."""
         compare = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal}
         return bool(compare[self.relation](self.value, self.limit))
 
@@ -51,6 +52,7 @@ class Statement:
 
     @property
     def silent(self) -> bool:
+        """Whether the theorems say nothing of the radius."""
         return not (self.robust or self.breaks)
 
     def __str__(self) -> str:
@@ -73,6 +75,7 @@ class Regime:
 
     @property
     def violated(self) -> tuple[Condition, ...]:
+        """The conditions that fail."""
         return tuple(one for one in self.conditions if not one.satisfied)
 
     def radius(self, side: Side, norm: str) -> float:
@@ -119,11 +122,24 @@ def regime(
     M_columns_l1: Scalar = 1.0,
     Mw_max: Scalar = 1.0,
 ) -> Regime:
-    """The calculator of spec 2.4 for dimension d, sparsity k and width d^(1+c0).
+    """Every radius, time and condition of the theorems for dimension d, sparsity k, width d^(1+c0).
 
-    c is the slack of Theorems 5.1 and 5.3, c1_linf (c0/2 unless given) that of 5.4, c6 that of the
-    NTK lower bound. M_columns_l1 = max_j ||M_j||_1 and Mw_max = ||M w*||_inf are both 1 or so for
-    M = I. sigma0 is 1/d unless given; times are in steps of size eta.
+    Args:
+        d: the dimension.
+        k: the sparsity, between 1 and d.
+        c0: the width is d^(1+c0).
+        gamma: of Lemma B.2, below 0.1; Xi2 = d^(2 gamma c0).
+        c: the slack of Theorems 5.1 and 5.3.
+        c1_linf: that of Theorem 5.4; c0/2 unless given.
+        c6: that of the NTK lower bound, Theorem G.1.
+        eta: the learning rate; times are in steps.
+        sigma0: the scale of the start; 1/d unless given.
+        sx: the Gaussian noise of the inputs.
+        M_columns_l1: max_j ||M_j||_1; 1 for M = I.
+        Mw_max: ||M w*||_inf; about 1 for M = I.
+
+    Example:
+        print(regime(256, 30))   # flags the conditions that fail
     """
     dimension, sparsity = sizes(d, k)
     share = length("gamma", gamma)

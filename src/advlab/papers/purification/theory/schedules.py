@@ -21,6 +21,7 @@ class Clamped:
 
     @property
     def clamped(self) -> bool:
+        """Whether the formula was left for 0."""
         return self.value != self.formula
 
     def __str__(self) -> str:
@@ -43,9 +44,17 @@ def bias_end(k: Scalar) -> float:
 def bias(
     step: ArrayLike, d: Scalar, k: Scalar, *, eta: Scalar, start: Scalar, C: Scalar = 1.0
 ) -> Numbers:
-    """b(t) = min(b(0) + t eta C/d, k^-0.5001): b grows by eta C/d a step, then stops.
+    """b(t) = min(b(0) + t eta C/d, k^-0.5001): b grows by eta C/d per step, then stops.
 
     The proofs want C to be 1/20 of the constant with which signals E[y 1(..) z_j] exceed 1/d.
+
+    Args:
+        step: t, a number or an array.
+        d: the dimension.
+        k: the sparsity.
+        eta: the learning rate.
+        start: b(0).
+        C: the constant of the growth.
     """
     dimension, sparsity = sizes(d, k)
     slope = length("eta", eta) * length("C", C) / dimension
@@ -69,6 +78,13 @@ def noise_scale(
     """sigma_rho(t) = c b(t) (log log log d)^3/sqrt(log d) up to T_a, with log d from there on.
 
     Below d = 16 the cube would be negative, and the noise is 0.
+
+    Args:
+        step: t, a number or an array.
+        bias: b(t).
+        d: the dimension.
+        T_a: the step of the change (section 4.1).
+        c: the open constant.
     """
     t, b = nonnegative("step", step), nonnegative("bias", bias)
     factor = length("c", c) * log3(d) ** 3 if log3(d) > 0 else 0.0

@@ -1,4 +1,4 @@
-"""Taylor series of the smoothed step, for the NTK lower bound (appendix G, spec 2.5).
+"""Taylor series of the smoothed step, for the NTK lower bound (Claim G.6).
 
 Claim G.6 as printed has a wrong sign and lacks the 2^-i; these are the right coefficients.
 """

@@ -1,4 +1,4 @@
-"""What experiment Syn A computes: clean training, then adversarial, and their ends."""
+"""Clean training, then adversarial training from there, and what is measured at their ends."""
 
 from dataclasses import dataclass, replace
 
@@ -13,8 +13,8 @@ from .....training.loop import Probe
 from ... import measures
 from ...measures.correlations import LEVELS
 from ...models.oracles import oracle_bias
-from .neuron_charts import floors, snapshots
-from .presets import World
+from .neuron_charts import other_coordinates, snapshots
+from .presets import SparseProblem
 from .two_phase_runs import (
     ADVERSARIAL,
     CLEAN,
@@ -22,26 +22,25 @@ from .two_phase_runs import (
     PURE,
     START,
     Case,
+    accuracies_under_attack,
     columns,
     curve,
-    direction,
     frozen,
-    glances,
-    made_of,
-    withstood,
+    neuron_statistics,
+    training_probes,
 )
 
 CRAFT = PGD(steps=20, step_size=0.15, random_start=False)
-"""What crafts perturbations that are shown to other networks."""
+"""The attack whose perturbations are shown to other networks."""
 THETA = {"theta(w, w')": 0.8, "theta(w0, w)": 0.2, "theta(w0, w')": 0.2}
-"""The thresholds of the provisional principle (section 2.1)."""
+"""The thresholds of the principle of feature purification (section 1)."""
 SHOWN = 1000
-"""To as many test points of a seed."""
+"""Test points per seed for transfer."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """The networks of a world at the three moments, the curves between, and the growth log."""
+    """The networks of a problem at the three stages, the curves between, and the growth log."""
 
     start: measures.Nets
     clean: measures.Nets
@@ -49,64 +48,73 @@ class Trained:
     curves: pl.DataFrame
     growth: measures.GrowthLog
 
-    def moments(self, r: int) -> dict[str, Tensor]:
-        """Of replicate r."""
+    def stages(self, r: int) -> dict[str, Tensor]:
+        """The weights of replicate r at each stage."""
         nets = {START: self.start, MIXED: self.clean, PURE: self.adversarial}
         return {name: net.weight[r] for name, net in nets.items()}
 
 
-def train(case: Case, world: World, more: dict[str, Probe] | None = None) -> Trained:
-    """Algorithm 1, then Algorithm 2 from its network; `more` to look at along both."""
-    nets, log, more = world.networks(), measures.GrowthLog(direction(world)), more or {}
+def train(case: Case, problem: SparseProblem, more: dict[str, Probe] | None = None) -> Trained:
+    """Algorithm 1, then Algorithm 2 from its network.
+
+    Args:
+        case: says how often to probe.
+        problem: the data and the start.
+        more: further probes along both phases.
+    """
+    nets, log, more = problem.networks(), measures.GrowthLog(problem.direction), more or {}
     start = frozen(nets)
-    first = world.train_clean(nets, glances(world, start) | more, case.glance, log)
-    clean, steps = frozen(nets), world.preset.clean.steps
-    probes = glances(world, start, clean) | more
-    second = world.train_adversarial(nets, probes=probes, probe_at=case.glance)
-    rows = [curve(first, world, CLEAN), curve(second, world, ADVERSARIAL, steps)]
+    first = problem.train_clean(nets, training_probes(problem, start) | more, case.probe_every, log)
+    clean, steps = frozen(nets), problem.preset.clean.steps
+    probes = training_probes(problem, start, clean) | more
+    second = problem.train_adversarial(nets, probes=probes, probe_at=case.probe_every)
+    rows = [curve(first, problem, CLEAN), curve(second, problem, ADVERSARIAL, steps)]
     return Trained(start, clean, frozen(nets), pl.concat(rows, how="diagonal"), log)
 
 
-def pictured(trained: Trained, world: World) -> pl.DataFrame:
-    """The neurons of the first seed, and the floors of all."""
-    first = snapshots(trained.moments(0), MIXED, world.M[0], world.w[0])
-    parts = [first.with_columns(seed=pl.lit(world.seeds[0], pl.Int64))]
-    for r, seed in enumerate(world.seeds):
-        rows = floors(trained.moments(r), MIXED, world.M[r], world.w[r])
+def neuron_tables(trained: Trained, problem: SparseProblem) -> pl.DataFrame:
+    """The coordinates of the first seed's neurons, and how all others are spread in every seed."""
+    first = snapshots(trained.stages(0), MIXED, problem.M[0], problem.w[0])
+    parts = [first.with_columns(seed=pl.lit(problem.seeds[0], pl.Int64))]
+    for r, seed in enumerate(problem.seeds):
+        rows = other_coordinates(trained.stages(r), MIXED, problem.M[r], problem.w[r])
         parts.append(rows.with_columns(seed=pl.lit(seed, pl.Int64)))
     return pl.concat(parts, how="diagonal")
 
 
-def ends(trained: Trained, world: World, steps: int) -> pl.DataFrame:
-    """One row a seed: each network under attack (PGD with `steps`), its neurons, and the rest."""
-    clean, adversarial, w = trained.clean, trained.adversarial, world.w
-    tau = world.preset.tau
-    oracle = measures.Nets.at((world.M * w[:, None]).mT, oracle_bias(world.preset.data.k))
-    found = columns(withstood(world, clean, steps), "clean: ")
-    found |= columns(withstood(world, adversarial, steps), "adversarial: ")
-    found |= columns(withstood(world, oracle, steps), "oracle: ")
-    found |= columns(made_of(world, clean), "clean: ")
-    found |= columns(made_of(world, adversarial), "adversarial: ")
-    found |= columns(between(trained, world)) | columns(transferred(trained, world))
-    found |= columns({"clean: universal at 1.5 tau": universal_at(world, clean, 1.5 * tau)})
+def ends(trained: Trained, problem: SparseProblem, steps: int) -> pl.DataFrame:
+    """One row per seed: each network under attack (PGD with `steps`), its neurons, and the rest."""
+    clean, adversarial, w = trained.clean, trained.adversarial, problem.w
+    tau = problem.preset.tau
+    oracle = measures.Nets.at((problem.M * w[:, None]).mT, oracle_bias(problem.preset.data.k))
+    found = columns(accuracies_under_attack(problem, clean, steps), "clean: ")
+    found |= columns(accuracies_under_attack(problem, adversarial, steps), "adversarial: ")
+    found |= columns(accuracies_under_attack(problem, oracle, steps), "oracle: ")
+    found |= columns(neuron_statistics(problem, clean), "clean: ")
+    found |= columns(neuron_statistics(problem, adversarial), "adversarial: ")
+    found |= columns(weight_changes(trained, problem)) | columns(
+        transfer_accuracies(trained, problem)
+    )
+    found |= columns({"clean: universal at 1.5 tau": universal_accuracy(problem, clean, 1.5 * tau)})
     every = trained.growth.every.double()
     found |= columns({"growth: every": every.mean(0), "growth: share": _share(trained.growth)})
-    return pl.DataFrame({"part": "end", "seed": list(world.seeds)} | found)
+    return pl.DataFrame({"part": "end", "seed": list(problem.seeds)} | found)
 
 
 def _share(log: measures.GrowthLog) -> Tensor:
-    """Of the neurons alive that are pushed along M w*, on average over the steps."""
+    """The share of the neurons alive that are pushed along M w*, on average over the steps."""
     return log.positive.double().mean(0)
 
 
-def universal_at(world: World, nets: measures.Nets, radius: float) -> Tensor:
-    ball = Ball(norm=world.preset.norm, radius=radius)
-    moves = measures.universal(direction(world), world.test_y, ball)
-    return (world.test_y * nets.value(world.test_x + moves) > 0).double().mean(-1)
+def universal_accuracy(problem: SparseProblem, nets: measures.Nets, radius: float) -> Tensor:
+    """The accuracy under the universal attack -radius y M w*/|M w*|, one per replicate."""
+    ball = Ball(norm=problem.preset.norm, radius=radius)
+    moves = measures.universal(problem.direction, problem.test_y, ball)
+    return (problem.test_y * nets.value(problem.test_x + moves) > 0).double().mean(-1)
 
 
-def between(trained: Trained, world: World) -> dict[str, Tensor]:
-    """theta, G1, G7 and where the weights went, from one moment to another.
+def weight_changes(trained: Trained, problem: SparseProblem) -> dict[str, Tensor]:
+    """theta, G1, G7 and where the weights went, from one stage to another.
 
     Means are over the neurons alive after clean training.
     """
@@ -127,8 +135,8 @@ def between(trained: Trained, world: World) -> dict[str, Tensor]:
         "G1": measures.start_ratio(start, clean),
         "G7": measures.move_ratio(clean, pure),
         "G7 of directions": measures.turn_ratio(clean, pure, keep),
-        "change on Mw*": measures.change_energy(clean, pure, direction(world)),
-        "data participation": measures.participation(world.test_z).mean(-1),
+        "change on Mw*": measures.change_energy(clean, pure, problem.direction),
+        "data participation": measures.participation(problem.test_z).mean(-1),
     }
 
 
@@ -139,17 +147,17 @@ def _words(law: measures.Spread, threshold: float) -> dict[str, Tensor]:
     return {"": law.mean} | past | quantiles
 
 
-def transferred(trained: Trained, world: World) -> dict[str, Tensor]:
+def transfer_accuracies(trained: Trained, problem: SparseProblem) -> dict[str, Tensor]:
     """Perturbations of the clean network, shown to another clean one and to the adversarial one."""
-    other = replace(world, stream=f"{world.stream}, another")
+    other = replace(problem, stream=f"{problem.stream}, another")
     nets = other.networks()
     other.train_clean(nets)
     models = [trained.clean, frozen(nets), trained.adversarial]
-    rngs = generators(world.stream, "transfer", seeds=world.seeds)
-    x, y = world.test_x[:, :SHOWN], world.test_y[:, :SHOWN]
+    rngs = generators(problem.stream, "transfer", seeds=problem.seeds)
+    x, y = problem.test_x[:, :SHOWN], problem.test_y[:, :SHOWN]
     with torch.no_grad():
         found = measures.transfer_matrix(
-            models, x, y, world.preset.ball, CRAFT, direction(world), rngs
+            models, x, y, problem.preset.ball, CRAFT, problem.direction, rngs
         )
     own, another, purified = found.accuracy[0]
     return {"transfer: own": own, "transfer: other": another, "transfer: adversarial": purified}

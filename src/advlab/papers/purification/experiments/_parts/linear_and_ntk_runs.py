@@ -13,14 +13,14 @@ from .....threats import Ball
 from .....training import Adam, fit
 from ... import theory
 from ...data import SparseCoding
-from ...measures import label_direction, survival
+from ...measures import survival
 from ...models import TangentReLU
-from .presets import PRESETS, WALK, Preset, World
+from .presets import PRESETS, WALK, Preset, SparseProblem
 
 FEATURES, STEPS, WARMUP = 256, 250, 100
 LINEAR_STEPS, LINEAR_RATE, EVERY = 400, 0.01, 10
 Found = dict[str, Tensor]
-"""One number a replicate, by name."""
+"""One number per replicate, by name."""
 
 
 @dataclass(frozen=True)
@@ -42,31 +42,33 @@ RECIPES = {
 }
 
 
-def sized(name: str, d: int, n: int, **changes: object) -> Preset:
-    """A preset at another dimension or pool; k falls like sqrt(d), as few entries as before."""
+def resized(name: str, d: int, n: int, **changes: object) -> Preset:
+    """A preset at another dimension or pool; k falls like sqrt(d), as few entries as before.
+
+    Args:
+        name: of the preset.
+        d: the dimension.
+        n: the size of the training pool.
+        changes: other fields of the law of the data.
+    """
     preset = PRESETS[name]
     k = max(round(preset.data.k * (d / preset.data.d) ** 0.5), 2)
     law = preset.data.model_dump() | {"d": d, "n": n, "k": k} | changes
     return preset.model_copy(update={"data": SparseCoding.model_validate(law)})
 
 
-def silence(preset: Preset) -> str:
+def theory_statement(preset: Preset) -> str:
     """What the theorems say of the preset's radius; constants set to 1."""
     return str(theory.regime(preset.data.d, preset.data.k).says(preset.tau, preset.norm))
 
 
-def directions(world: World) -> Tensor:
-    """M w*, (R, d)."""
-    return label_direction(world.M, world.w)
-
-
-def linear_rows(world: World, steps: int = LINEAR_STEPS) -> tuple[Found, dict[int, Found]]:
+def linear_rows(world: SparseProblem, steps: int = LINEAR_STEPS) -> tuple[Found, dict[int, Found]]:
     """Exact accuracies of the oracle direction, and of adversarial training along its path.
 
     "trained": the most robust point of the path, chosen on the test points themselves.
     """
     ball = world.preset.ball
-    oracle = directions(world)
+    oracle = world.direction
     found = {"oracle clean": exact(world, oracle, ball, 0.0),
              "oracle robust": exact(world, oracle, ball, 1.0)}  # fmt: skip
     models = Stack([Linear(torch.zeros_like(one)) for one in oracle])
@@ -98,13 +100,15 @@ def linear_rows(world: World, steps: int = LINEAR_STEPS) -> tuple[Found, dict[in
     return found, path
 
 
-def exact(world: World, theta: Tensor, ball: Ball, share: float) -> Tensor:
+def exact(world: SparseProblem, theta: Tensor, ball: Ball, share: float) -> Tensor:
     """mean(y <theta, x> > share tau ||theta||_*): no attack is needed for a linear rule."""
     scores = world.test_y * (world.test_x @ theta[:, :, None])[..., 0]
     return (scores > share * ball.radius * ball.dual_norm(theta)[:, None]).double().mean(1)
 
 
-def tangent(world: World, recipe: Recipe, features: int = FEATURES, steps: int = STEPS) -> Stack:
+def tangent(
+    world: SparseProblem, recipe: Recipe, features: int = FEATURES, steps: int = STEPS
+) -> Stack:
     """Random features for each replicate, v trained by Adam in mini-batches of the pool."""
     d, kept = world.preset.data.d, world.x.dtype
     rngs = generators(world.stream, "tangent", seeds=world.seeds)
@@ -128,17 +132,17 @@ def tangent(world: World, recipe: Recipe, features: int = FEATURES, steps: int =
     return models
 
 
-def attacked(world: World, models: Stack, steps: int = 40) -> Found:
+def attacked(world: SparseProblem, models: Stack, steps: int = 40) -> Found:
     """Accuracies under no attack, a random move, the universal one, FGM, PGD, and the worst."""
     rngs = generators(world.stream, "attacks", seeds=world.seeds)
-    move = directions(world)
+    move = world.direction
     return survival(
         models, world.test_x, world.test_y, world.preset.ball, move, rngs, steps
     ).accuracies()
 
 
 @torch.no_grad()
-def closed_accuracy(world: World, models: Stack) -> Tensor:
+def closed_accuracy(world: SparseProblem, models: Stack) -> Tensor:
     """The accuracy on the test points and their opposites, with opposite labels."""
     x = torch.cat([world.test_x, -world.test_x], dim=1)
     y = torch.cat([world.test_y, -world.test_y], dim=1)

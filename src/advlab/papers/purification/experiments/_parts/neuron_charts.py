@@ -1,9 +1,10 @@
-"""The picture of purification: the same neurons, in the basis of the dictionary, at each moment.
+"""The picture of purification: the same neurons, in the basis of the dictionary, at each stage.
 
 Coordinates are A_ij sign(w*_j) = <w_i, M_j> sign(w*_j) over the largest of their neuron, so the
-dense mixture along M w* shows as a veil of one sign. Rows of the maps are neurons alive after the
-first training, one an atom (the purest), spread evenly from the purest to the least pure; columns
-are their own atoms, which make the diagonal, and then other atoms in the order of the dictionary.
+dense mixture along M w* shows as a background of one sign. Rows of the heat maps are neurons alive
+after the first training, one per atom (the purest), spread evenly from the purest to the least
+pure; columns are their own atoms, which make the diagonal, and then other atoms in the order of the
+dictionary.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,23 +27,30 @@ KEYS = (
     f"white: 0; full colour: {CLIP:.0%} of the largest",
     "the same neurons and colours",
 )
-"""What one has to know to read the maps, one line under each title."""
+"""What one has to know to read the heat maps, one line under each title."""
 EDGES = np.linspace(-0.1, 0.1, 41)
-"""Bins of the floor: coordinates outside are not drawn."""
+"""Bins of all other coordinates: those outside are not drawn."""
 
 
 def snapshots(
-    moments: Mapping[str, Float[Tensor, "m d"]],
+    stages: Mapping[str, Float[Tensor, "m d"]],
     picked: str,
     M: Float[Tensor, "d D"],
     w: Float[Tensor, " D"],
 ) -> pl.DataFrame:
-    """Rows (part, stage, neuron, atom, coordinate) of the maps, neurons chosen at `picked`."""
-    rows, own = _chosen(moments[picked], M)
+    """Rows (part, stage, neuron, atom, coordinate) of the heat maps.
+
+    Args:
+        stages: the weights of one network at each stage.
+        picked: the stage at which the neurons are chosen.
+        M: the dictionary.
+        w: w*.
+    """
+    rows, own = _chosen(stages[picked], M)
     others = [j for j in range(len(w)) if j not in set(own)]
     shown = [*own, *others][:ATOMS]
     parts = []
-    for stage, weight in moments.items():
+    for stage, weight in stages.items():
         value = _signed(weight[rows], M, w)[:, shown].double().numpy()
         grid = np.indices(value.shape).reshape(2, -1)
         parts.append(
@@ -53,15 +61,18 @@ def snapshots(
     return pl.concat(parts).with_columns(part=pl.lit("neuron"))
 
 
-def floors(
-    moments: Mapping[str, Float[Tensor, "m d"]],
+def other_coordinates(
+    stages: Mapping[str, Float[Tensor, "m d"]],
     picked: str,
     M: Float[Tensor, "d D"],
     w: Float[Tensor, " D"],
 ) -> pl.DataFrame:
-    """Rows (part, stage, coordinate, density): the law of coordinates but the largest."""
-    keep, parts = measures.alive(moments[picked]), []
-    for stage, weight in moments.items():
+    """Rows (part, stage, coordinate, density): the law of all coordinates but the largest.
+
+    Arguments as in `snapshots`.
+    """
+    keep, parts = measures.alive(stages[picked]), []
+    for stage, weight in stages.items():
         A = measures.coordinates(weight[keep], M)
         rest = _signed(weight[keep], M, w)[~measures.own_sets(A)].double().numpy()
         counts, _ = np.histogram(rest, EDGES)
@@ -91,8 +102,8 @@ def _chosen(weight: Float[Tensor, "m d"], M: Float[Tensor, "d D"]) -> tuple[list
     return [rows[k] for k in spread], [own[k] for k in spread]
 
 
-def maps(table: pl.DataFrame, titles: Mapping[str, str]) -> list[AnyChart]:
-    """One heat map a stage, in the order of `titles`."""
+def heat_maps(table: pl.DataFrame, titles: Mapping[str, str]) -> list[AnyChart]:
+    """One heat map per stage, in the order of `titles` (stage to title)."""
     rows = table.filter(part="neuron").select("stage", "neuron", "atom", "coordinate")
     rows = rows.with_columns(pl.col("coordinate").round(3))
     return [
@@ -118,7 +129,7 @@ def _map(rows: pl.DataFrame, title: alt.TitleParams) -> alt.Chart:
     )
 
 
-def floor_chart(table: pl.DataFrame, stages: Sequence[str], title: str) -> AnyChart:
+def other_coordinates_chart(table: pl.DataFrame, stages: Sequence[str], title: str) -> AnyChart:
     """The law of all other coordinates at each stage."""
     rows = table.filter(pl.col("stage").is_in(list(stages)), part="floor")
     rows = rows.with_columns(pl.col("stage").str.replace(" training", ""))
@@ -136,7 +147,7 @@ def floor_chart(table: pl.DataFrame, stages: Sequence[str], title: str) -> AnyCh
     return chart + rule
 
 
-def framed(charts: Sequence[AnyChart]) -> AnyChart:
-    """Panels in three columns; colours mean something else in each, shades are the maps' own."""
+def panel_grid(charts: Sequence[AnyChart]) -> AnyChart:
+    """Panels in three columns, each with its own colours."""
     together = panels(charts, columns=3)
     return together.resolve_scale(color="independent", fill="independent")

@@ -8,9 +8,9 @@ import polars as pl
 
 from .....report.charts import HEIGHT, WIDTH, AnyChart, curves
 from .....report.theme import CATEGORIES
-from .two_phase_runs import ADVERSARIAL, GLANCES, UNIVERSAL
+from .two_phase_runs import ADVERSARIAL, PROBE_ATTACKS, UNIVERSAL
 
-SHOWN = (*GLANCES, UNIVERSAL)
+SHOWN = (*PROBE_ATTACKS, UNIVERSAL)
 COSINES = {
     "theta start": "own start",
     "theta clean": "itself after clean training",
@@ -18,8 +18,8 @@ COSINES = {
 }
 
 
-def along(rows: pl.DataFrame, y: str, color: str | None = None, **words: Any) -> AnyChart:
-    """A number against the steps of both phases."""
+def training_curve(rows: pl.DataFrame, y: str, color: str | None = None, **words: Any) -> AnyChart:
+    """A column `y` of the rows against the steps of both phases."""
     begins = rows.filter(phase=ADVERSARIAL)["step"].min()
     alone = begins in (None, 0)
     shared: dict[str, Any] = {
@@ -33,19 +33,21 @@ def along(rows: pl.DataFrame, y: str, color: str | None = None, **words: Any) ->
     return chart + rule
 
 
-def accuracies(rows: pl.DataFrame, title: str, names: Sequence[str] = SHOWN) -> AnyChart:
+def accuracy_chart(rows: pl.DataFrame, title: str, names: Sequence[str] = SHOWN) -> AnyChart:
     """Without attack and under some: upper bounds of the robust accuracy."""
     long = _long(rows, list(names), "attack").with_columns(
         pl.col("attack").replace({"no attack": "none"})
     )
-    return along(long, "value", "attack", title=title, y_title="accuracy (attacks: upper bounds)")
+    return training_curve(
+        long, "value", "attack", title=title, y_title="accuracy (attacks: upper bounds)"
+    )
 
 
-def cosines(rows: pl.DataFrame, title: str) -> AnyChart:
+def cosine_chart(rows: pl.DataFrame, title: str) -> AnyChart:
     """Of the neurons alive, with their start, with the clean network's, and with M w*."""
     names = [name for name in COSINES if name in rows.columns]
     long = _long(rows, names, "with").with_columns(pl.col("with").replace_strict(COSINES))
-    return along(long, "value", "with", title=title, y_title="mean over neurons")
+    return training_curve(long, "value", "with", title=title, y_title="mean over neurons")
 
 
 def _long(rows: pl.DataFrame, names: list[str], word: str) -> pl.DataFrame:

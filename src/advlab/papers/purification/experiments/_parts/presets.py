@@ -1,7 +1,7 @@
-"""Finite presets in which purification can be seen, and the two phases that train them.
+"""Finite settings in which purification can be seen, and the two phases that train them.
 
-The asymptotic schedules of the paper (theory.sparse) do nothing useful at d = 256: the finite ones
-here are named as what they are, with every deviation listed in docs/purification.md.
+The asymptotic schedules of the paper (`theory.schedules`) learn nothing useful at d = 256. The
+finite ones here work there; the paper's README lists every deviation.
 """
 
 from collections.abc import Collection, Sequence
@@ -23,7 +23,8 @@ from .....training import L2L3, Fit, NeuronCap, fit
 from .....training.loop import Probe, Watch
 from ... import theory
 from ...data import Concept, SparseCoding
-from ...models import BiasGrowth, SymmetricReLU
+from ...measures import label_direction
+from ...models import BiasGrowth, SymmetricReLU, pure_features
 from ...reductions import SymmetricAdversarial
 
 Start = Literal["random", "dictionary"]
@@ -32,16 +33,37 @@ WALK = PGD(steps=3, step_size=1.0, random_start=False, jump=False)
 
 
 class Phase(Config):
-    """One phase of training: plain SGD with the paper's regulariser."""
+    """One phase of training: plain SGD with the paper's regulariser.
+
+    Args:
+        lr: the learning rate eta.
+        penalty: lambda, the weight of the regulariser (section 4).
+        steps: how many steps.
+    """
 
     lr: PositiveFloat
     penalty: NonNegativeFloat
-    """lambda of the paper."""
     steps: PositiveInt
 
 
 class Preset(Config):
-    """A size, a law of data and both phases."""
+    """One setting: the data, the network, the threat and both phases of training.
+
+    Args:
+        data: the law of sparse coding.
+        width: m, the number of neurons.
+        tau: the radius of the attack, in training and in evaluation.
+        norm: the norm of the attack.
+        start: Gaussian neurons ("random"), or neurons near the atoms ("dictionary").
+        sigma0: the standard deviation of the Gaussian part of the start.
+        dictionary_part: the length of each atom in a "dictionary" start.
+        bias: how the bias (and the noise inside) grows in the clean phase.
+        cap: the largest length of a neuron, or None.
+        batch: examples per step.
+        warmup: steps over which the radius grows to tau in adversarial training.
+        clean: the phase of Algorithm 1.
+        adversarial: the phase of Algorithm 2.
+    """
 
     data: SparseCoding
     width: PositiveInt
@@ -59,6 +81,7 @@ class Preset(Config):
 
     @property
     def ball(self) -> Ball:
+        """The threat: norm and radius tau."""
         return Ball(norm=self.norm, radius=self.tau)
 
 
@@ -99,14 +122,17 @@ PRESETS: dict[str, Preset] = {
         adversarial=Phase(lr=3.0, penalty=1e-5, steps=500),
     ),
 }
-"""The settings of the digest, section 5.1: tuned there on one seed."""
+"""By name. They were tuned on one seed: README, "Which settings, and why"."""
 
 
 def scaled(d: int) -> Preset:
     """The preset `random` at another d, with the powers of d that the theorems allow.
 
-    k grows as d^0.4, inside the l2 window; tau as 1/sqrt(k); lambda as 1/d; the first bias as
-    sqrt(log d); steps as T_c ~ d and T_g ~ k^2. Width is 5 d and the cap stays.
+    k grows as d^0.4, inside the l2 window of Corollary F.3; tau as 1/sqrt(k); lambda as 1/d; the
+    first bias as sqrt(log d); steps as T_c ~ d and T_g ~ k^2. Width is 5 d and the cap stays.
+
+    Args:
+        d: the dimension.
     """
     base = PRESETS["random"]
     k = round(_K * (d / _D) ** 0.4)
@@ -131,11 +157,18 @@ def scaled(d: int) -> Preset:
 
 
 def asymptotic(d: int, k: int, c0: float = 0.1, eta: float = 1.0, C: float = 0.05) -> Preset:
-    """The paper's own schedules at a finite size, all open constants but C equal to 1.
+    """The paper's own schedules at a finite size (sections 4.1 and C), open constants equal to 1.
 
-    Nothing is said about them at sizes that can be run, and nothing good happens there (digest,
-    section 5.3): the finite presets are what works. lambda is 0 below d = 16, where its formula is
-    negative, and there is no noise then either.
+    The theorems say nothing of them at sizes that can be run, and networks learn little there: the
+    finite presets are what works. lambda is 0 below d = 16, where its formula is negative, and
+    there is no noise then either.
+
+    Args:
+        d: the dimension.
+        k: the sparsity.
+        c0: the width is d^(1 + c0).
+        eta: the learning rate.
+        C: the constant of the bias growth eta C/d.
     """
     facts = theory.regime(d, k, c0=c0, eta=eta)
     sigma0, times = 1 / d, facts.times
@@ -163,16 +196,20 @@ def asymptotic(d: int, k: int, c0: float = 0.1, eta: float = 1.0, C: float = 0.0
 
 
 @dataclass(frozen=True)
-class World:
-    """R draws of concept, training pool, test points and initial network, in one precision."""
+class SparseProblem:
+    """R replicates of a sparse coding problem: concept, training pool, test points, networks.
+
+    `draw` makes one; `networks` gives the networks at initialisation, `train_clean` and
+    `train_adversarial` are Algorithms 1 and 2.
+    """
 
     preset: Preset
     seeds: Sequence[int]
     x: Tensor
-    """(R, n, d), the pool; y is (R, n)."""
+    """(R, n, d), the training pool; y is (R, n)."""
     y: Tensor
     M: Tensor
-    """(R, d, D); w is (R, D)."""
+    """(R, d, D), the dictionaries; w is (R, D)."""
     w: Tensor
     test_x: Tensor
     test_y: Tensor
@@ -187,8 +224,16 @@ class World:
         stream: str,
         tests: int = 2000,
         dtype: torch.dtype = torch.float32,
-    ) -> "World":
-        """Everything a replicate has comes from generators of the stream's name and its seed."""
+    ) -> "SparseProblem":
+        """Draw R problems; what replicate r has is fixed by the stream's name and its seed.
+
+        Args:
+            preset: the setting.
+            seeds: one per replicate.
+            stream: the name of the random streams.
+            tests: test points per replicate.
+            dtype: of all tensors.
+        """
         concepts = [preset.data.concept(rng) for rng in generators(stream, "concept", seeds=seeds)]
         pool = _points(preset.data, stream, "pool", seeds, concepts, preset.data.n)
         test = _points(preset.data, stream, "test", seeds, concepts, tests)
@@ -197,21 +242,26 @@ class World:
         test_x, test_y, test_z = (part.to(dtype) for part in test)
         return cls(preset, list(seeds), x, y, M, w, test_x, test_y, test_z, stream)
 
-    def networks(self, stream: str | None = None) -> Stack:
-        """Networks at initialisation; another stream gives others for the same data."""
-        preset, name = self.preset, stream or self.stream
-        rngs = generators(name, "network", seeds=self.seeds)
-        return Stack([self._network(preset, r, rng) for r, rng in enumerate(rngs)])
+    @property
+    def direction(self) -> Tensor:
+        """M w*, the direction of the dense mixture and of the universal attack: (R, d)."""
+        return label_direction(self.M, self.w)
 
-    def _network(self, preset: Preset, r: int, rng: torch.Generator) -> SymmetricReLU:
-        bias, d, kept = preset.bias.at(0), preset.data.d, self.x.dtype
-        sigma = preset.bias.noise * bias
-        if preset.start == "random":
-            return SymmetricReLU.draw(d, preset.width, preset.sigma0, bias, rng, sigma, kept)
-        copies = preset.width // self.w.shape[1]
-        return SymmetricReLU.dictionary(
-            self.M[r].double(), self.w[r].double(), copies, preset.dictionary_part,
-            preset.sigma0, bias, rng, sigma, kept,
+    def networks(self) -> Stack:
+        """The networks at initialisation, one per replicate."""
+        rngs = generators(self.stream, "network", seeds=self.seeds)
+        return Stack([self._network(r, rng) for r, rng in enumerate(rngs)])
+
+    def _network(self, r: int, rng: torch.Generator) -> SymmetricReLU:
+        preset, mean = self.preset, None
+        bias = preset.bias.at(0)
+        if preset.start == "dictionary":
+            copies = preset.width // self.w.shape[1]
+            M, w = self.M[r].double(), self.w[r].double()
+            mean = pure_features(M, w, copies, preset.dictionary_part)
+        return SymmetricReLU.draw(
+            preset.data.d, preset.width, preset.sigma0, bias, rng,
+            sigma=preset.bias.noise * bias, mean=mean, dtype=self.x.dtype,
         )  # fmt: skip
 
     def train_clean(

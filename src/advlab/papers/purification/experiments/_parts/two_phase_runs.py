@@ -1,4 +1,4 @@
-"""What experiments Syn A-D share: their cases, what is looked at in training, and at its end."""
+"""What experiments with both phases share: cases, probes along training, measures at its end."""
 
 import copy
 from collections.abc import Mapping
@@ -8,7 +8,6 @@ from typing import Literal
 import numpy as np
 import polars as pl
 import torch
-from jaxtyping import Float
 from pydantic import PositiveInt
 from torch import Tensor, nn
 
@@ -24,15 +23,15 @@ from ... import measures
 from ...data import SparseCoding
 from ...reductions import SymmetricLoss
 from ...theory import regime
-from .presets import PRESETS, Phase, Preset, World
+from .presets import PRESETS, Phase, Preset, SparseProblem
 
 PresetName = Literal["random", "wide_margin", "dictionary"]
 CLEAN, ADVERSARIAL = "clean", "adversarial"
 START, MIXED, PURE = "initialisation", "clean training", "adversarial training"
-"""The three moments that are compared."""
-GLANCED = 400
-"""Test points of a seed that are attacked along training; at the end all are."""
-GLANCES = {
+"""The three stages that are compared."""
+PROBE_POINTS = 400
+"""Test points per seed that are attacked along training; at the end all are."""
+PROBE_ATTACKS = {
     "no attack": Identity(),
     "FGM": FGM(),
     "PGD": PGD(steps=10, step_size=0.25, random_start=False),
@@ -49,20 +48,22 @@ class Case(lab.Case):
 
     @property
     def settings(self) -> Preset:
+        """The preset, at its own size or tiny."""
         return _tiny(PRESETS[self.preset]) if self.tiny else PRESETS[self.preset]
 
     @property
-    def glance(self) -> int:
-        """Steps from one look at a network in training to the next."""
+    def probe_every(self) -> int:
+        """Steps from one probe of a network in training to the next."""
         return 10 if self.tiny else 50
 
     @property
-    def walk(self) -> int:
-        """Steps of PGD where networks are judged."""
+    def pgd_steps(self) -> int:
+        """Steps of PGD where networks are evaluated."""
         return 2 if self.tiny else 40
 
-    def world(self, stream: str) -> World:
-        return World.draw(self.settings, self.seeds, f"{stream} {self.preset}", self.tests)
+    def problem(self, stream: str) -> SparseProblem:
+        """The data and networks of this case's seeds, from random streams of this name."""
+        return SparseProblem.draw(self.settings, self.seeds, f"{stream} {self.preset}", self.tests)
 
 
 TINY = {"tiny": True, "tests": 60}
@@ -87,17 +88,15 @@ def frozen(nets: Stack) -> measures.Nets:
     return measures.Nets.of(copy.deepcopy(nets))
 
 
-def direction(world: World) -> Float[Tensor, "R d"]:
-    """M w*"""
-    return measures.label_direction(world.M, world.w)
-
-
-def glances(
-    world: World, start: measures.Nets, clean: measures.Nets | None = None
+def training_probes(
+    problem: SparseProblem, start: measures.Nets, clean: measures.Nets | None = None
 ) -> dict[str, Probe]:
-    """Accuracies on some test points, and what the neurons alive are made of, along training.
+    """Accuracies on some test points, and the composition of the neurons alive, along training.
 
-    `start` is at initialisation; `clean`, where there is one, after clean training.
+    Args:
+        problem: whose test points and dictionary are used.
+        start: the networks at initialisation.
+        clean: those after clean training, where there are such.
     """
 
     def mean(values: Tensor, model: nn.Module) -> Tensor:
@@ -108,9 +107,12 @@ def glances(
 
     neurons: dict[str, Probe] = {
         "dense over top": lambda model: mean(
-            measures.dense_over_top(measures.coordinates(weight(model), world.M), world.w), model
+            measures.dense_over_top(measures.coordinates(weight(model), problem.M), problem.w),
+            model,
         ),
-        "cosine": lambda model: mean(measures.label_cosine(weight(model), direction(world)), model),
+        "cosine": lambda model: mean(
+            measures.label_cosine(weight(model), problem.direction), model
+        ),
         "theta start": lambda model: mean(measures.theta(start.weight, weight(model)), model),
     }
     if clean is not None:
@@ -118,13 +120,18 @@ def glances(
         neurons["theta clean"] = lambda model: (
             measures.spread(measures.theta(clean.weight, weight(model)), 0.8, keep).mean
         )
-    return _accuracies(world) | neurons
+    return _accuracies(problem) | neurons
 
 
-def _accuracies(world: World) -> dict[str, Probe]:
-    x, y = world.test_x[:, :GLANCED].flatten(0, 1), world.test_y[:, :GLANCED].flatten()
-    ball, replicates = world.preset.ball, len(world.seeds)
-    moves = measures.universal(direction(world), world.test_y[:, :GLANCED], ball).flatten(0, 1)
+def _accuracies(problem: SparseProblem) -> dict[str, Probe]:
+    x, y = (
+        problem.test_x[:, :PROBE_POINTS].flatten(0, 1),
+        problem.test_y[:, :PROBE_POINTS].flatten(),
+    )
+    ball, replicates = problem.preset.ball, len(problem.seeds)
+    moves = measures.universal(problem.direction, problem.test_y[:, :PROBE_POINTS], ball).flatten(
+        0, 1
+    )
 
     def share(losses: Tensor) -> Tensor:
         return (losses < 0).double().reshape(replicates, -1).mean(1)
@@ -133,47 +140,69 @@ def _accuracies(world: World) -> dict[str, Probe]:
         return SymmetricLoss.around(model, y, margin, x, ball)
 
     def under(attack: Attack) -> Probe:
-        rngs = generators(world.stream, "glance", seeds=world.seeds)
+        rngs = generators(problem.stream, "glance", seeds=problem.seeds)
         return lambda model: share(attack(around(model), x, ball, rng=rngs).loss)
 
-    found = {name: under(attack) for name, attack in GLANCES.items()}
+    found = {name: under(attack) for name, attack in PROBE_ATTACKS.items()}
     return found | {UNIVERSAL: lambda model: share(around(model)(x + moves))}
 
 
-def worst_glance(world: World, points: int = 200, steps: int = 20) -> dict[str, Probe]:
-    """The worst case over all attacks too, on fewer points as it costs much."""
-    x, y = world.test_x[:, :points], world.test_y[:, :points]
+def worst_case_probe(
+    problem: SparseProblem, points: int = 200, steps: int = 20
+) -> dict[str, Probe]:
+    """The worst case over all attacks, on fewer points as it costs much.
+
+    Args:
+        problem: whose test points are used.
+        points: test points per replicate.
+        steps: of PGD.
+    """
+    x, y = problem.test_x[:, :points], problem.test_y[:, :points]
 
     def probe(model: nn.Module) -> Tensor:
-        rngs = generators(world.stream, "worst glance", seeds=world.seeds)
-        found = measures.survival(model, x, y, world.preset.ball, direction(world), rngs, steps)
+        rngs = generators(problem.stream, "worst glance", seeds=problem.seeds)
+        found = measures.survival(model, x, y, problem.preset.ball, problem.direction, rngs, steps)
         return found.accuracies()["worst"]
 
     return {"worst": probe}
 
 
-def curve(run: Fit, world: World, phase: str, after: int = 0) -> pl.DataFrame:
-    """The glances of a run as rows; steps are counted from the start of the first phase."""
-    rows = run.log.table(world.seeds).with_columns(part=pl.lit("curve"), phase=pl.lit(phase))
+def curve(run: Fit, problem: SparseProblem, phase: str, after: int = 0) -> pl.DataFrame:
+    """The probes of a run as rows.
+
+    Args:
+        run: what `fit` returned.
+        problem: whose seeds it trained.
+        phase: the name of the phase.
+        after: steps of the phases before, added to the step.
+    """
+    rows = run.log.table(problem.seeds).with_columns(part=pl.lit("curve"), phase=pl.lit(phase))
     return rows.with_columns(step=pl.col("step") + after)
 
 
 def columns(found: Mapping[str, Tensor | np.ndarray | float], prefix: str = "") -> dict:
-    """One number a replicate under each name, ready for a table."""
+    """One number per replicate under each name, ready for a table."""
     return {
         f"{prefix}{name}": value.double().numpy() if isinstance(value, Tensor) else value
         for name, value in found.items()
     }
 
 
-def withstood(world: World, nets: measures.Nets, steps: int = 40) -> dict[str, Tensor]:
-    """Accuracies without and under each attack, in all and certified, and their disorder.
+def accuracies_under_attack(
+    problem: SparseProblem, nets: measures.Nets, steps: int = 40
+) -> dict[str, Tensor]:
+    """Clean accuracy, that under each attack, under all of them, certified; and their disorder.
 
     `disorder` counts test points at which certified <= worst <= PGD <= FGM <= clean fails.
+
+    Args:
+        problem: whose test points and radius are used.
+        nets: the networks to attack, one per replicate.
+        steps: of PGD.
     """
-    ball, x, y = world.preset.ball, world.test_x, world.test_y
-    rngs = generators(world.stream, "worst", seeds=world.seeds)
-    found = measures.survival(nets, x, y, ball, direction(world), rngs, steps)
+    ball, x, y = problem.preset.ball, problem.test_x, problem.test_y
+    rngs = generators(problem.stream, "worst", seeds=problem.seeds)
+    found = measures.survival(nets, x, y, ball, problem.direction, rngs, steps)
     each = zip(_each(nets), x, y, strict=True)
     certified = torch.stack(
         [measures.certified(one, rows, labels, ball) for one, rows, labels in each]
@@ -191,13 +220,13 @@ def _each(nets: measures.Nets) -> list[measures.Nets]:
     return [measures.Nets(*part) for part in parts]
 
 
-def made_of(world: World, nets: measures.Nets) -> dict[str, Tensor]:
-    """Means over the neurons alive of what section 2.2 measures, and sizes of the network."""
+def neuron_statistics(problem: SparseProblem, nets: measures.Nets) -> dict[str, Tensor]:
+    """Means over the neurons alive of their dense part (Theorem 5.2), and sizes of the network."""
     weight, keep = nets.weight, measures.alive(nets.weight)
-    A = measures.coordinates(weight, world.M)
+    A = measures.coordinates(weight, problem.M)
     mixture, rates = (
-        measures.mixture(A, world.w),
-        measures.activation_probability(nets, world.test_x),
+        measures.mixture(A, problem.w),
+        measures.activation_probability(nets, problem.test_x),
     )
 
     def mean(values: Tensor) -> Tensor:
@@ -205,27 +234,27 @@ def made_of(world: World, nets: measures.Nets) -> dict[str, Tensor]:
 
     both = measures.pairs(weight, 0.2, keep)
     return {
-        "dense over top": mean(measures.dense_over_top(A, world.w)),
-        "cosine": mean(measures.label_cosine(weight, direction(world))),
-        "top energy": mean(measures.top_energy(weight, world.M)),
+        "dense over top": mean(measures.dense_over_top(A, problem.w)),
+        "cosine": mean(measures.label_cosine(weight, problem.direction)),
+        "top energy": mean(measures.top_energy(weight, problem.M)),
         "activation": mean(rates),
-        "mean beta": mixture.mean_beta_over(world.preset.data.k),
-        "covered": measures.covered(weight, world.M),
+        "mean beta": mixture.mean_beta_over(problem.preset.data.k),
+        "covered": measures.covered(weight, problem.M),
         "alive": keep.sum(-1),
         "pairs below": both.below,
         "pair theta": both.mean,
         "G2": measures.pair_ratio(weight),
-        "participation": _participation(world, nets),
+        "participation": _participation(problem, nets),
     }
 
 
-def _participation(world: World, nets: measures.Nets) -> Tensor:
+def _participation(problem: SparseProblem, nets: measures.Nets) -> Tensor:
     """How many atoms an l2 FGM perturbation spreads over: it is along the input gradient."""
-    each = zip(_each(nets), world.test_x, world.M, strict=True)
+    each = zip(_each(nets), problem.test_x, problem.M, strict=True)
     return measures.participation(torch.stack([one.gradient(x) @ M for one, x, M in each])).mean(-1)
 
 
-def flagged(verdict: Verdict, preset: PresetName) -> Verdict:
+def with_theory_note(verdict: Verdict, preset: PresetName) -> Verdict:
     """The verdict with what the theorems say of the preset's radius at its d and k."""
     settings = PRESETS[preset]
     said = regime(settings.data.d, settings.data.k).says(settings.tau, settings.norm)

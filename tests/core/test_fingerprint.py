@@ -243,6 +243,16 @@ def test_functions_made_by_functions():
     assert code_fingerprint(partial(one, 1)) != code_fingerprint(partial(one, 2))
 
 
+def test_what_is_held_of_an_installed_package_counts_by_its_name():
+    def using(held):
+        return lambda case: held(case)
+
+    found = definitions(using(nn.Linear))
+    assert "name torch.nn.modules.linear Linear" in found
+    assert not [line for line in found if line.startswith("torch")]
+    assert found != definitions(using(nn.Bilinear))
+
+
 def test_code_without_a_file():
     space: dict = {}
     exec("def one(x): return x + 1\ndef two(x): return x + 2", space)

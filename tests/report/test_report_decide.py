@@ -213,7 +213,7 @@ def test_repeated_rows_are_not_evidence():
         sample(table, "risk")
     with pytest.raises(AdvlabError, match="one row for each n and seed"):
         decreasing("id", "claim", table, "n", "risk")
-    with pytest.raises(AdvlabError, match="one value a replicate"):
+    with pytest.raises(AdvlabError, match="one value per replicate"):
         judge(below, np.ones((3, 3)), 2)
     with pytest.raises(AdvlabError, match="true or false"):
         judge(every, [0.5, 1, 1, 1])

@@ -1,4 +1,4 @@
-"""The command `advlab`: one file a verb, imported only when that verb is called."""
+"""The command `advlab`: one file per verb, imported only when that verb is called."""
 
 import sys
 from importlib import import_module

@@ -46,7 +46,7 @@ def _entry(experiment) -> dict:
 
 
 def _print_lines(experiments: list, claims: bool) -> None:
-    """A line an experiment, its claims below it where asked for: fits a narrow terminal."""
+    """A line per experiment, its claims below it where asked for: fits a narrow terminal."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text

@@ -119,7 +119,7 @@ def _line(result: "Result") -> str:
 
 
 def _print_verdicts(result: "Result") -> None:
-    """One claim a paragraph: a table of so many words would be unreadable in a terminal."""
+    """One claim per paragraph: a table of so many words would be unreadable in a terminal."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text

@@ -18,6 +18,7 @@ run), `advlab.lab`, which stores and schedules what is computed but does not cha
 
 import ast
 import hashlib
+import inspect
 import re
 import sys
 import sysconfig
@@ -56,6 +57,10 @@ def definitions(*sources: object) -> set[str]:
     """
     walk = _Walk()
     for source in sources:
+        # Someone's own experiment is followed through its package, even if that is installed.
+        module = getattr(source, "__module__", None) or getattr(source, "__name__", "")
+        walk.packages.add(module.partition(".")[0])
+    for source in sources:
         walk.start(source)
     return walk.found
 
@@ -78,7 +83,7 @@ class _Walk:
         elif isinstance(source, MethodType):
             self._held(source.__func__, type(source.__self__))
         elif isinstance(source, ModuleType):
-            self._enter(source.__name__, None)
+            self.follow([(source.__name__, None)])
         elif isinstance(source, FunctionType | type):
             self._definition(source)
         else:
@@ -86,15 +91,18 @@ class _Walk:
 
     def _definition(self, source: Any) -> None:
         outer, _, inner = source.__qualname__.partition(".")
-        module = _module(source.__module__ or "")
+        name = source.__module__ or ""
+        module = _module(name) if self._followed(name) else None
         known = module is not None and outer in module.definers
         if module is not None:
-            self._enter(module.name, outer if known else None)
+            self.follow([(name, outer if known else None)])
+        elif _path(name):
+            self.found.add(f"name {name} {source.__qualname__}")
         elif isinstance(source, FunctionType):
             self.found.add(f"code {_code(source.__code__)}")
         # A function made by another one, such as by a decorator, holds more than its text says.
         if isinstance(source, FunctionType) and ("<locals>" in inner or not known):
-            self._held(*(cell.cell_contents for cell in source.__closure__ or ()))
+            self._held(*inspect.getclosurevars(source).nonlocals.values())
             self._held(*(source.__defaults__ or ()), getattr(source, "__wrapped__", None))
 
     def _held(self, *values: object) -> None:
@@ -104,9 +112,8 @@ class _Walk:
             elif isinstance(value, bool | int | float | str):
                 self.found.add(f"value {value!r}")
 
-    def _enter(self, module: str, name: str | None) -> None:
-        self.packages.add(module.partition(".")[0])
-        self.follow([(module, name)])
+    def _followed(self, name: str) -> bool:
+        return name.partition(".")[0] in self.packages or not _installed(name)
 
     def follow(self, targets: Iterable[Target]) -> None:
         waiting = list(targets)
@@ -115,9 +122,7 @@ class _Walk:
             if (name, wanted) in self.visited or (name, None) in self.visited:
                 continue
             self.visited.add((name, wanted))
-            if _installed(name) and name.partition(".")[0] not in self.packages:
-                continue
-            module = _module(name)
+            module = _module(name) if self._followed(name) else None
             if module is None:
                 continue
             if wanted is not None and wanted not in module.names:

@@ -110,7 +110,7 @@ SETS: dict[str, DataSet] = {
 
 
 class Root(NamedTuple):
-    """The directory that holds one folder a data set, and why it is this one."""
+    """The directory that holds one folder per data set, and why it is this one."""
 
     path: Path
     reason: str

@@ -1,4 +1,4 @@
-"""One thread a case: sums then have one order, so the bits do not depend on the number of jobs."""
+"""One thread per case: sums have one order, so the bits do not depend on the number of jobs."""
 
 import os
 import sys

@@ -17,13 +17,13 @@ from torch import nn
 
 import advlab
 from advlab.attacks import PGD
+from advlab.core.files import read_tensors, write_tensors
 from advlab.core.randomness import generator
 from advlab.data import Arrays, cifar10, mnist
 from advlab.losses import ModelLoss, margin
 from advlab.models import Normalised, ResNet9, SmallCNN
 from advlab.threats import Ball
 from advlab.training import Adam, Cosine
-from advlab.training.checkpoints import read_tensors, write_tensors
 
 CACHE = Path(__file__).parents[2] / "runs" / "peers"
 BOX = (0.0, 1.0)

@@ -166,7 +166,8 @@ SLOW = ("evaluated_nets:slow", "data.npz", "--eps", "0.1", "--attack", "pgd", "-
 
 def start(folder: Path) -> subprocess.Popen:
     command = [sys.executable, "-m", "advlab", "attack", *SLOW, "--out", str(folder)]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1] / "helpers")}
+    places = (str(Path(__file__).parents[1] / "helpers"), os.environ.get("PYTHONPATH", ""))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, env=env, text=True, **pipes)
 

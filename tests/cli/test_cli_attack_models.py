@@ -139,6 +139,33 @@ def test_a_pickle_inside_a_program_is_refused_unread(tmp_path, monkeypatch):
     assert not Path("exploded").exists()
 
 
+@pytest.mark.parametrize("kind", ["the format before torch 2.8", "two files of one name"])
+def test_archives_that_torch_would_unpickle_in_part_are_refused_unread(tmp_path, monkeypatch, kind):
+    """torch.export.load falls back on free unpickling for files of the older format."""
+    monkeypatch.chdir(tmp_path)
+    buffer = io.BytesIO()
+    torch.save({"weight": Bomb()}, buffer)
+    with zipfile.ZipFile("bad.pt2", "w") as target:
+        if kind == "two files of one name":
+            target.writestr("model/data/weights/model_weights_config.json", "{}")
+            target.writestr("model/data/weights/MODEL_weights_config.json", "{}")
+        else:
+            target.writestr("version", "8.7")
+            target.writestr("serialized_exported_program.json", b"{}")
+            for name in ("state_dict", "constants", "example_inputs"):
+                target.writestr(f"serialized_{name}.pt", buffer.getvalue())
+    with pytest.raises(AdvlabError, match="with a pickle in"):
+        load_model("bad.pt2")
+    assert not Path("exploded").exists()
+
+
+def test_an_older_torch_reads_no_programs(tmp_path, monkeypatch):
+    path = exported(tmp_path / "net.pt2", dynamic=True)
+    monkeypatch.setattr(torch, "__version__", "2.6.0+cpu")
+    with pytest.raises(AdvlabError, match=r"torch 2\.13 or newer to read \.pt2 files"):
+        load_model(str(path))
+
+
 def test_damaged_files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("net.pt2").write_bytes(b"nothing")

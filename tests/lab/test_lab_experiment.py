@@ -61,7 +61,7 @@ def test_a_second_run_computes_nothing_and_says_the_same(result, out):
         raise AssertionError("nothing is left to compute")
 
     still = lab.Experiment(**{**vars(lab.load(TOY)), "compute": compute, "source": None})
-    again = lab.run(still, scale="laptop", jobs=1, out=out)
+    again = lab.run(still, scale="laptop", jobs=1, out=out, reuse=True)
     assert again.verdicts == result.verdicts
     assert again.seconds == result.seconds
 
@@ -108,7 +108,7 @@ def test_more_seeds_keep_the_earlier_runs(result, out):
         return experiment.compute(case)
 
     watched = lab.Experiment(**{**vars(experiment), "compute": compute, "source": None})
-    more = lab.run(watched, scale="laptop", seeds=6, jobs=1, out=out)
+    more = lab.run(watched, scale="laptop", seeds=6, jobs=1, out=out, reuse=True)
     assert more.seeds == 6
     assert sorted((case.size, case.seed) for case in computed) == [(200, 4), (300, 4)]
     assert experiment.estimate("laptop", 6) == pytest.approx(30)

@@ -82,7 +82,7 @@ def test_a_cluster_gives_the_bits_of_one_process(tmp_path, cluster, capsys):
     cases = toy_experiment.recipe("laptop")
     alone = lab.sweep(cases, toy_experiment.compute, tmp_path / "alone", jobs=1)
     capsys.readouterr()
-    far = lab.sweep(cases, toy_experiment.compute, tmp_path / "far", engine="ray")
+    far = lab.sweep(cases, toy_experiment.compute, tmp_path / "far", backend="ray")
     assert far.table.equals(alone.table)
     assert same_bits(cases, tmp_path / "alone", tmp_path / "far")
     captured = capsys.readouterr()
@@ -99,7 +99,7 @@ def test_two_workers_on_one_thread_each_that_store_failures(tmp_path, cluster):
         threads = torch.get_num_threads(), torch.get_num_interop_threads()
         return pl.DataFrame({"pid": [os.getpid()], "intra": [threads[0]], "inter": [threads[1]]})
 
-    swept = lab.sweep(POINTS, compute, tmp_path, engine="ray")
+    swept = lab.sweep(POINTS, compute, tmp_path, backend="ray")
     assert swept.table["x"].to_list() == [0.0, 1.0, 3.0, 4.0, 5.0]
     assert [(f.case["x"], f.reason) for f in swept.failed] == [(2.0, "ZeroDivisionError: x is two")]
     pids = set(swept.table["pid"])
@@ -107,9 +107,9 @@ def test_two_workers_on_one_thread_each_that_store_failures(tmp_path, cluster):
     assert os.getpid() not in pids
     assert set(swept.table["intra"]) == {1}
     assert set(swept.table["inter"]) == {1}
-    again = lab.sweep(POINTS, square, tmp_path, engine="ray", jobs=1)
+    again = lab.sweep(POINTS, square, tmp_path, backend="ray", jobs=1)
     assert again.failed == []
-    assert lab.sweep(POINTS, never, tmp_path, engine="ray").table.equals(again.table)
+    assert lab.sweep(POINTS, never, tmp_path, backend="ray", reuse=True).table.equals(again.table)
 
 
 def kill_first(folder: Path, killed: list[int]) -> None:
@@ -142,7 +142,7 @@ def test_a_killed_worker_is_replaced_and_the_table_is_the_same(tmp_path, cluster
     killer = threading.Thread(target=kill_first, args=(at_work, killed))
     killer.start()
     try:
-        far = lab.sweep(cases, compute, tmp_path / "far", engine="ray")
+        far = lab.sweep(cases, compute, tmp_path / "far", backend="ray")
     finally:
         killer.join()
     assert killed
@@ -164,9 +164,9 @@ def test_a_case_that_always_kills_its_worker_does_not_take_the_others_along(tmp_
         return square(case)
 
     with pytest.raises(AdvlabError, match="1 cases whose workers were killed 4 times"):
-        lab.sweep(POINTS, compute, tmp_path, engine="ray")
-    assert lab.sweep(POINTS[1:], never, tmp_path, jobs=1).failed == []
-    assert lab.sweep(POINTS, square, tmp_path, engine="ray").table["y"].to_list() == [
+        lab.sweep(POINTS, compute, tmp_path, backend="ray")
+    assert lab.sweep(POINTS[1:], never, tmp_path, jobs=1, reuse=True).failed == []
+    assert lab.sweep(POINTS, square, tmp_path, backend="ray").table["y"].to_list() == [
         x.x**2 for x in POINTS
     ]
 
@@ -181,7 +181,7 @@ def test_a_worker_that_cannot_store_says_so_in_one_line(tmp_path, cluster):
         return square(case)
 
     with pytest.raises(AdvlabError, match="another --out") as caught:
-        lab.sweep(POINTS[:1], compute, folder, engine="ray")
+        lab.sweep(POINTS[:1], compute, folder, backend="ray")
     assert type(caught.value) is AdvlabError
     assert len(str(caught.value).splitlines()) == 1
 
@@ -193,13 +193,13 @@ def test_an_address_where_nobody_listens(tmp_path):
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         for place in (address, f"ray://{address}", "127.0.0.1:port"):
             with pytest.raises(AdvlabError, match=f"joined at {place}.*ray start --head"):
-                lab.sweep(POINTS, square, tmp_path, engine="ray", address=place)
+                lab.sweep(POINTS, square, tmp_path, backend="ray", address=place)
 
 
 def test_without_ray_the_advice_is_to_install_it(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(AdvlabError, match=r'pip install "advlab\[cluster\]"'):
-        lab.sweep(POINTS, square, tmp_path, engine="ray")
+        lab.sweep(POINTS, square, tmp_path, backend="ray")
     assert len(lab.sweep(POINTS, square, tmp_path, jobs=1).table) == len(POINTS)
 
 
@@ -256,7 +256,7 @@ def test_the_command_joins_a_cluster_and_prints_nothing_but_results(tmp_path, cl
 def test_a_node_without_the_folder_is_told_to_share_it(tmp_path, cluster, monkeypatch):
     monkeypatch.setattr(os, "getcwd", lambda: str(tmp_path / "elsewhere"))
     with pytest.raises(AdvlabError, match=r"all nodes share, with .*elsewhere") as caught:
-        lab.sweep(POINTS[:1], square, tmp_path, engine="ray")
+        lab.sweep(POINTS[:1], square, tmp_path, backend="ray")
     assert len(str(caught.value).splitlines()) == 1
 
 

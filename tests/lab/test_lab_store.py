@@ -109,7 +109,7 @@ def test_a_power_cut_at_any_call_leaves_a_whole_run_or_none(store, monkeypatch, 
         patch.setattr(os, "fsync", cut(os.fsync))
         patch.setattr(os, "rename", cut(os.rename))
         patch.setattr(os, "open", cut(os.open))
-        patch.setattr(module, "_remove", lambda path: None)
+        patch.setattr(module, "remove", lambda path: None)
         with pytest.raises(PowerCut):
             written(store)
     run = store.read(POINT)
@@ -119,6 +119,48 @@ def test_a_power_cut_at_any_call_leaves_a_whole_run_or_none(store, monkeypatch, 
     if run is None:
         written(store)
     assert store.read(POINT).table.equals(TABLE)
+
+
+@pytest.mark.parametrize("call", range(10))
+def test_a_power_cut_while_a_run_is_replaced_leaves_the_old_the_new_or_none(
+    store, monkeypatch, call
+):
+    written(store)
+    new = TABLE.with_columns(y=pl.lit(7.0))
+    calls = iter(range(100))
+
+    def cut(real):
+        def step(*arguments, **settings):
+            if next(calls) == call:
+                raise PowerCut
+            return real(*arguments, **settings)
+
+        return step
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", cut(os.fsync))
+        patch.setattr(os, "rename", cut(os.rename))
+        patch.setattr(module, "remove", lambda path: None)
+        try:
+            store.write(POINT, encode(new), seconds=2.0, code="other")
+        except PowerCut:
+            assert call < 9
+    run = store.read(POINT)
+    assert run is None or (run.code, run.table["y"][0]) in [("", 1.5), ("other", 7.0)]
+    store.clean()
+    assert not list(store.root.glob(".partial-*"))
+    store.write(POINT, encode(new), seconds=2.0, code="other")
+    assert (store.read(POINT).code, store.code(POINT)) == ("other", "other")
+    assert store.read(POINT).table.equals(new)
+
+
+def test_a_run_from_before_codes_were_recorded_has_none(store):
+    path = written(store) / "run.json"
+    record = json.loads(path.read_text())
+    del record["code"]
+    path.write_text(json.dumps(record))
+    assert (store.read(POINT).code, store.code(POINT)) == ("", "")
+    assert store.code(Point(x=9.0)) is None
 
 
 def test_a_partial_run_whose_writer_lives_is_left_alone(store):

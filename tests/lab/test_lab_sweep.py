@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info
 
 from advlab import lab
 from advlab.core.errors import AdvlabError
-from advlab.lab.progress import remaining
+from advlab.core.progress import remaining
 from advlab.lab.threads import one_thread
 
 
@@ -59,7 +59,7 @@ def test_a_column_of_the_rows_wins_over_the_setting_of_that_name(tmp_path):
 
 def test_a_second_sweep_reads_and_does_not_compute(tmp_path):
     first = lab.sweep(POINTS, square, tmp_path, jobs=1)
-    again = lab.sweep(POINTS, never, tmp_path, jobs=1)
+    again = lab.sweep(POINTS, never, tmp_path, jobs=1, reuse=True)
     assert again.table.equals(first.table)
     assert again.failed == []
 
@@ -125,7 +125,7 @@ def test_a_damaged_run_is_named_moved_aside_and_computed_again(tmp_path, capsys,
     message = capsys.readouterr().err
     assert str(tmp_path / cases[1].key()) in message
     assert (tmp_path / "corrupt" / f"{cases[1].key()}-0" / file).exists()
-    lab.sweep(cases, never, tmp_path, jobs=1)
+    lab.sweep(cases, never, tmp_path, jobs=1, reuse=True)
     assert "corrupt" not in capsys.readouterr().err
 
 
@@ -208,7 +208,7 @@ def test_ctrl_c_keeps_what_is_done_and_says_so(tmp_path, capsys):
     message = capsys.readouterr().err
     assert "2 of 4 cases are stored" in message
     assert "run it again to go on" in message
-    assert len(lab.sweep(POINTS[:2], never, tmp_path, jobs=1).table) == 2
+    assert len(lab.sweep(POINTS[:2], never, tmp_path, jobs=1, reuse=True).table) == 2
 
 
 def test_cases_must_differ(tmp_path):

@@ -14,6 +14,9 @@ from torch import Tensor, nn
 
 from ..core.errors import AdvlabError
 
+CHECKED = (2, 13)
+"""The version of torch whose reader of .pt2 files `_check_archive` knows."""
+
 DYNAMIC = (
     "export it with torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim('n')},)) "
     "to let it take any number"
@@ -91,18 +94,37 @@ def _batch(exported: Any) -> int | None:
 def _check_archive(path: Path) -> None:
     """Refuse archives of which a part could only be had by unpickling freely.
 
-    torch.export.load falls back on that for odd weights, custom objects and sample inputs.
+    torch.export.load falls back on that for odd weights, custom objects, sample inputs, and for all
+    parts of the format before torch 2.8.
     """
+    if _release() < CHECKED:
+        raise AdvlabError(
+            f"torch {'.'.join(map(str, CHECKED))} or newer to read .pt2 files",
+            torch.__version__,
+            "older versions unpickle parts of them; use a .safetensors file with --architecture",
+        )
     try:
         with zipfile.ZipFile(path) as archive:
+            names = [name.lower() for name in archive.namelist()]
+            if len(set(names)) < len(names):  # readers differ in which one they take
+                raise _pickle_inside(path, "one of two files of the same name")
+            old = [name for name in names if name == "version" or name.startswith("serialized_")]
+            if old:
+                raise _pickle_inside(path, f"{old[0]}, in the format before torch 2.8")
             for name in archive.namelist():
                 data = archive.read(name)
-                if name.endswith("_config.json") and _pickled(json.loads(data)):
+                if name.lower().endswith("_config.json") and _pickled(json.loads(data)):
                     raise _pickle_inside(path, name)
-                if "/sample_inputs/" in name and data:
+                if "/sample_inputs/" in name.lower() and data:
                     _check_plain(path, name, data)
     except (zipfile.BadZipFile, json.JSONDecodeError, UnicodeDecodeError) as error:
         raise _unreadable(path, error) from None
+
+
+def _release() -> tuple[int, int]:
+    """The version of torch, such as (2, 13)."""
+    major, minor = torch.__version__.split(".")[:2]
+    return int(major), int(minor)
 
 
 def _pickled(config: Any) -> bool:

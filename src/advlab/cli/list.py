@@ -51,7 +51,7 @@ def _print_lines(experiments: list, claims: bool) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from ..lab.progress import duration
+    from ..core.progress import duration
 
     console = Console(highlight=False)
     wide = max(len(experiment.name) for experiment in experiments)

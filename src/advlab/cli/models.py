@@ -98,7 +98,7 @@ def _is_factory(found: Any) -> bool:
 
 def _from_weights(path: Path, architecture: str | None) -> Model:
     """A network by its architecture, with the weights of a checkpoint of ours or a state dict."""
-    from ..training.checkpoints import read_tensors
+    from ..core.files import read_tensors
 
     if not path.is_file():
         raise AdvlabError("a .safetensors file", f"{path}, which does not exist")

@@ -26,12 +26,11 @@ Scale = Annotated[
 Seeds = Annotated[
     int | None, typer.Option(min=1, help="Replicates; more seeds keep what is there.")
 ]
-Jobs = Annotated[
-    int | None, typer.Option(min=1, help="Worker processes; one per core if left out.")
-]
+Jobs = Annotated[int | None, typer.Option(min=1, help="Worker processes; one per core by default.")]
 Out = Annotated[Path, typer.Option(help="The folder that holds all runs.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON line per experiment.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Forget stored runs of these cases first.")]
+Reuse = Annotated[bool, typer.Option("--reuse", help="Keep stored runs that other code computed.")]
 Engine = Annotated[
     Literal["local", "ray"],
     typer.Option(help="Where cases are computed: on this machine, or on a Ray cluster."),
@@ -49,13 +48,15 @@ def run(
     out: Out = Path("runs"),
     as_json: AsJson = False,
     fresh: Fresh = False,
+    reuse: Reuse = False,
     engine: Engine = "local",
     address: Address = None,
 ) -> None:
     """Run experiments and decide their claims.
 
     Only what is missing in the folder of runs is computed, so an interrupted run is continued by
-    the same command. Cases that fail are named, tried again next time, and make the exit code 3.
+    the same command. Runs that other code computed are counted and computed again; --reuse keeps
+    them. Cases that fail are named, tried again next time, and make the exit code 3.
 
     Examples:
 
@@ -72,10 +73,12 @@ def run(
     chosen = select(*names)  # a mistaken name is told before anything heavy is imported
 
     from .. import lab
-    from ..lab.progress import duration
+    from ..core.progress import duration
 
     experiments = [lab.load(name) for name in chosen]
     estimates = [experiment.estimate(scale, seeds) for experiment in experiments]
+    for experiment in experiments:
+        experiment.code(scale)  # reads all files now, before anyone changes them during a long run
     failed = 0
     for experiment, seconds in zip(experiments, estimates, strict=True):
         if seconds >= _LONG:
@@ -87,7 +90,8 @@ def run(
             jobs=jobs,
             out=out,
             fresh=fresh,
-            engine=engine,
+            reuse=reuse,
+            backend=engine,
             address=address,
         )
         failed += len(result.failed)
@@ -115,7 +119,7 @@ def _line(result: "Result") -> str:
 
 
 def _print_verdicts(result: "Result") -> None:
-    """One claim a paragraph: a table of so many words would be unreadable in a terminal."""
+    """One claim per paragraph: a table of so many words would be unreadable in a terminal."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text

@@ -1,4 +1,10 @@
-"""Numeric arguments, checked where they come in: an error names the argument and what came."""
+"""Numeric arguments, checked where they come in: an error names the argument and what came.
+
+Every check takes the name of an argument and its value, and returns the value as float64 (or int),
+in the shape that it promises. What does not pass raises an `AdvlabError`:
+
+    eps = nonnegative("eps", eps)
+"""
 
 from collections.abc import Sequence
 from typing import Any

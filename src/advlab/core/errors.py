@@ -2,7 +2,16 @@
 
 
 class AdvlabError(ValueError):
-    """A mistake that the reader of one line can put right; the CLI prints it and exits with 2."""
+    """A mistake that the reader of one line can put right; the CLI prints it and exits with 2.
+
+    Args:
+        expected: what was expected.
+        came: what came instead, if that can be shown.
+        advice: what to do.
+
+    Example:
+        raise AdvlabError("radius must be positive", -0.5, "0 means no attack: use Identity()")
+    """
 
     def __init__(self, expected: str, came: object = None, advice: str = ""):
         parts = [expected.rstrip(".")]

@@ -13,23 +13,45 @@ Rng = torch.Generator | Sequence[torch.Generator]
 
 
 def generator(*name: object) -> torch.Generator:
-    """The generator of a name such as (experiment, stream, seed): same name, same bits."""
+    """The generator of a name: same name, same bits.
+
+    Args:
+        name: what tells this stream of numbers from all others, written with `str`.
+
+    Example:
+        rng = generator("benign/fig1", "data", seed)
+    """
     digest = hashlib.sha256("/".join(str(part) for part in name).encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
 
 
 def generators(*name: object, seeds: Sequence[int]) -> list[torch.Generator]:
-    """One generator per replicate; adding seeds changes none of the earlier ones."""
+    """One generator per replicate; adding seeds changes none of the earlier ones.
+
+    Args:
+        name: what the replicates have in common.
+        seeds: one number per replicate, which ends its name.
+    """
     return [generator(*name, seed) for seed in seeds]
 
 
 def normal(like: Tensor, rng: Rng) -> Tensor:
-    """Standard normal numbers in the shape, dtype and place of `like`."""
+    """Standard normal numbers in the shape, dtype and place of `like`.
+
+    Args:
+        like: rows; with R generators their number must be a multiple of R.
+        rng: one generator for all rows, or one per replicate.
+    """
     return _draw(like, rng, lambda block, one: block.normal_(generator=one))
 
 
 def uniform(like: Tensor, rng: Rng) -> Tensor:
-    """Uniform numbers on [0, 1) in the shape, dtype and place of `like`."""
+    """Uniform numbers on [0, 1) in the shape, dtype and place of `like`.
+
+    Args:
+        like: rows; with R generators their number must be a multiple of R.
+        rng: one generator for all rows, or one per replicate.
+    """
     return _draw(like, rng, lambda block, one: block.uniform_(generator=one))
 
 

@@ -1,13 +1,11 @@
 """Where data sets are kept on this machine, what is known about each, and how they are fetched."""
 
-import hashlib
 import http.client
 import os
 import tarfile
 import tempfile
 import urllib.request
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -17,6 +15,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from ..core.config import Config
 from ..core.errors import AdvlabError
+from ..core.files import file_checksum
 
 Split = Literal["train", "test"]
 
@@ -111,7 +110,7 @@ SETS: dict[str, DataSet] = {
 
 
 class Root(NamedTuple):
-    """The directory that holds one folder a data set, and why it is this one."""
+    """The directory that holds one folder per data set, and why it is this one."""
 
     path: Path
     reason: str
@@ -243,13 +242,10 @@ def _fault(file: File, path: Path) -> str | None:
         return f"truncated, {size} of {file.size} bytes"
     if size > file.size:
         return f"too long, more than {file.size} bytes"
-    with path.open("rb") as stream:
-        for algorithm, expected in (("sha256", file.sha256), ("md5", file.md5)):
-            stream.seek(0)
-            fresh = partial(hashlib.new, algorithm, usedforsecurity=False)
-            came = hashlib.file_digest(stream, fresh).hexdigest()
-            if came != expected:
-                return f"wrong checksum, {algorithm} {came} where {expected} was expected"
+    for algorithm, expected in (("sha256", file.sha256), ("md5", file.md5)):
+        came = file_checksum(path, algorithm)
+        if came != expected:
+            return f"wrong checksum, {algorithm} {came} where {expected} was expected"
     return None
 
 

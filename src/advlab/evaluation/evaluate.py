@@ -14,7 +14,7 @@ from .batch import Certificates, evaluate_batches
 from .checks import CheckContext, CheckResults, check_before_attack, check_result
 from .evaluation import Evaluation
 from .memory import batch_size
-from .progress import show_progress
+from .progress import EvaluationProgress
 from .resume import BatchStore, batch_key
 from .suites import plan
 from .summary import summarise
@@ -80,11 +80,11 @@ def evaluate(
     seed = 0 if rng is None else int(torch.randint(2**31, (), generator=rng))
     model, x, warnings = validate(model, x, y, ball)
     context = CheckContext(model, x, y, ball, chosen, seed, transfer=transfer)
-    with show_progress(progress, len(x)) as shown:
+    with EvaluationProgress(len(x), progress) as shown:
         if checks:
             warnings += check_before_attack(context)
         for warning in warnings:
-            shown.message(f"warning: {warning.text}")
+            shown.say(f"warning: {warning.text}")
         # The key looks into the model and all data: only where something is kept under it.
         key = batch_key(model, x, y, ball, chosen, certificates, batch, seed) if store else ""
         kept = BatchStore(store, key)

@@ -5,12 +5,10 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import torch
-from scipy import stats
 from torch import Tensor
 
 from ..attacks import MemberResult
-
-CONFIDENCE = 0.95
+from ..core.intervals import clopper_pearson
 
 
 @dataclass(frozen=True)
@@ -114,9 +112,7 @@ class Evaluation:
 
 def interval(wrong: Tensor) -> tuple[float, float]:
     """Clopper and Pearson's exact interval for the share of wrong answers."""
-    test = stats.binomtest(int(wrong.sum()), len(wrong))
-    found = test.proportion_ci(CONFIDENCE, method="exact")
-    return float(found.low), float(found.high)
+    return clopper_pearson(int(wrong.sum()), len(wrong))
 
 
 def share(wrong: Tensor) -> float:

@@ -1,8 +1,6 @@
 """Finished batches on disk, so that a killed evaluation goes on where it was."""
 
-import hashlib
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ..core.errors import AdvlabError
+from ..core.files import read_tensors, sha256, write_tensors, write_text
 from ..core.fingerprint import digest
 from ..threats import Threat
-from ..training.checkpoints import read_tensors, write_tensors
 from .outcomes import Outcomes
 from .suites import Plan
 
@@ -87,10 +85,7 @@ class BatchStore:
     def _write(self, text: str) -> None:
         folder = self.folder or Path()
         with _writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            part = folder / f".about.{os.getpid()}.part"
-            part.write_text(text)
-            os.replace(part, folder / "about.json")
+            write_text(folder / "about.json", text)
 
 
 class _writing:
@@ -119,4 +114,4 @@ def batch_key(
         digest(model), digest(x), digest(y), repr(threat),
         plan.canonical(), repr(certificates), str(batch), str(seed), torch.__version__,
     ]  # fmt: skip
-    return hashlib.sha256("/".join(parts).encode()).hexdigest()[:32]
+    return sha256("/".join(parts).encode())[:32]

@@ -1,6 +1,6 @@
-"""Where the cases of a sweep are settled: on the cores of this machine, or on a Ray cluster.
+"""Where the cases of a sweep are computed: on the cores of this machine, or on a Ray cluster.
 
-An engine has `outcomes(settle, calls)`: what `settle(*call)` gives for each call, in any order, as
+A backend has `outcomes(settle, calls)`: what `settle(*call)` gives for each call, in any order, as
 soon as it is there. Closing that generator ends the workers.
 """
 
@@ -22,7 +22,7 @@ import joblib
 
 from ..core.errors import AdvlabError
 
-EngineName = Literal["local", "ray"]
+BackendName = Literal["local", "ray"]
 Call = tuple[Any, ...]
 Outcomes = Generator[Any, None, None]
 
@@ -114,11 +114,17 @@ class Ray:
             )
 
 
-Engine = Local | Ray
+Backend = Local | Ray
 
 
-def engine(name: EngineName, jobs: int | None = None, address: str | None = None) -> Engine:
-    """The engine of a name; `jobs` bounds how many cases it settles at once."""
+def backend(name: BackendName, jobs: int | None = None, address: str | None = None) -> Backend:
+    """The backend of a name.
+
+    Args:
+        name: "local" or "ray".
+        jobs: how many cases are computed at once; as many as there are cores if left out.
+        address: the Ray cluster to join; with "ray" only.
+    """
     if name == "ray":
         return Ray(jobs, address)
     if address is not None:

@@ -40,6 +40,10 @@ def blocks(seeds: int, size: int) -> list[dict[str, Any]]:
 
     blocks(25, 10) holds the seeds 0-9, 10-19 and 20-24. With 40 seeds the first two blocks are the
     same cases as before, so only the rest is computed; a short last block is computed again.
+
+    Args:
+        seeds: the number of replicates.
+        size: the most replicates in a block.
     """
     if seeds < 1 or size < 1:
         raise AdvlabError("at least one seed and one replicate per block", f"{seeds} and {size}")

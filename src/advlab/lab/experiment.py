@@ -10,9 +10,10 @@ import altair as alt
 import polars as pl
 
 from ..core.errors import AdvlabError
+from ..core.fingerprint import code_fingerprint
 from ..report import Result, Verdict, undecide
 from . import provenance
-from .backends import EngineName
+from .backends import BackendName
 from .case import About, Case, Computed, Scale
 from .loader import find, name
 from .store import Store
@@ -42,6 +43,10 @@ class Experiment:
             raise AdvlabError("at least one seed", seeds)
         return self.recipe(scale, seeds)
 
+    def code(self, scale: Scale) -> str:
+        """The fingerprint of the code that computes its cases."""
+        return code_fingerprint(self.compute, *{type(case) for case in self.cases(scale)})
+
     def estimate(self, scale: Scale, seeds: int | None = None) -> float:
         """Seconds for the whole recipe, in proportion to the cost of the cases."""
         usual = sum(case.cost for case in self.cases(scale))
@@ -49,7 +54,15 @@ class Experiment:
 
 
 def load(source: str) -> Experiment:
-    """The experiment of a registered name, a module or a .py file (see `lab.source.find`)."""
+    """The experiment of a registered name, a module or a .py file.
+
+    Args:
+        source: "paper/item" for what comes with advlab, "package.module", "package.module:object",
+            or "path/to/file.py".
+
+    Example:
+        load("benign/fig1").about.claims
+    """
     if source.endswith(".py"):
         source = str(Path(source).resolve())
     module = find(source)
@@ -79,10 +92,29 @@ def run(
     jobs: int | None = None,
     out: Path | str = "runs",
     fresh: bool = False,
-    engine: EngineName = "local",
+    reuse: bool = False,
+    backend: BackendName = "local",
     address: str | None = None,
 ) -> Result:
-    """Compute what is missing, decide the claims, and leave `<out>/<name>/result-<scale>.json`."""
+    """Compute what is missing, decide the claims, and leave `<out>/<name>/result-<scale>.json`.
+
+    Args:
+        experiment: its name ("benign/fig1"), a module or .py file of your own, or what `load` gave.
+        scale: "smoke", "laptop" or "paper".
+        seeds: replicates; as many as the scale asks for if left out.
+        jobs: worker processes; as many as there are cores if left out.
+        out: the folder that holds all runs.
+        fresh: forget the stored runs of these cases first.
+        reuse: keep stored runs that other code computed, which else are computed again.
+        backend: "local", or "ray" for a Ray cluster.
+        address: the Ray cluster to join.
+
+    Returns:
+        Verdicts, chart, settings, and where they came from.
+
+    Example:
+        lab.run("generalization/fig5", scale="smoke", out="runs").verdicts
+    """
     if isinstance(experiment, str):
         experiment = load(experiment)
     cases = experiment.cases(scale, seeds)
@@ -95,8 +127,9 @@ def run(
         folder,
         jobs=jobs,
         fresh=fresh,
+        reuse=reuse,
         source=experiment.source,
-        engine=engine,
+        backend=backend,
         address=address,
     )
     about = experiment.about

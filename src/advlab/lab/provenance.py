@@ -26,7 +26,7 @@ def versions() -> dict[str, str]:
 def commit() -> str:
     """The commit of advlab's own source, `-dirty` with changes in it; empty outside a checkout."""
     # A package in an environment inside some other repository must not borrow that one's commit.
-    if _git("ls-files", "--error-unmatch", "errors.py") is None:
+    if _git("ls-files", "--error-unmatch", "core/errors.py") is None:
         return ""
     return _git("describe", "--always", "--dirty", "--abbrev=40", "--exclude=*") or ""
 

@@ -1,15 +1,14 @@
 """Runs on disk: each appears by one rename when whole, and is checked whenever it is read."""
 
-import hashlib
 import io
 import json
 import os
-import shutil
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import filelock
@@ -19,6 +18,7 @@ import safetensors
 import safetensors.numpy
 
 from ..core.errors import AdvlabError
+from ..core.files import remove, sha256, sync_folder, write_synced
 from . import provenance
 from .case import Case, Computed
 
@@ -31,11 +31,15 @@ class Corrupt(AdvlabError):
 
 @dataclass(frozen=True)
 class Stored:
-    """A run as read back from disk."""
+    """A run as read back from disk: its rows and arrays, the time it took, and its code.
+
+    `code` is the fingerprint of the code that computed the run, empty where none is recorded.
+    """
 
     table: pl.DataFrame
     arrays: dict[str, np.ndarray]
     seconds: float
+    code: str = ""
 
 
 def encode(computed: object) -> dict[str, bytes]:
@@ -61,6 +65,16 @@ class Store:
     `<key>/` holds a whole run; `failed/<key>.json` says why a case has none; `corrupt/` keeps what
     was found damaged; `.locks/` holds one empty file per case. A case is written only under its
     lock, which the system releases when its holder dies.
+
+    A run's folder has `case.json` (its settings), `metrics.parquet` (its rows),
+    `arrays.safetensors` (its arrays, if it has any) and `run.json`: the seconds it took, the
+    fingerprint of the code that computed it, versions, the commit, the time, and checksums.
+
+    Args:
+        root: the folder; `open` makes it.
+
+    Example:
+        Store(Path("runs/benign/fig1")).read(case).table
     """
 
     def __init__(self, root: Path):
@@ -78,7 +92,7 @@ class Store:
             key = part.name.removeprefix(_PARTIAL).rsplit("-", 1)[0]
             with self.lock(key, timeout) as mine:
                 if mine:
-                    _remove(part)
+                    remove(part)
 
     @contextmanager
     def lock(self, key: str, timeout: float) -> Iterator[bool]:
@@ -100,8 +114,19 @@ class Store:
         """Is there a run, whole as far as its name tells?"""
         return os.path.lexists(self.root / case.key())
 
+    def code(self, case: Case) -> str | None:
+        """The fingerprint of the code that computed the run of a case; None without a run."""
+        try:
+            return _recorded_code(json.loads(_read(self.root / case.key() / "run.json")))
+        except _DAMAGE:
+            return None
+
     def read(self, case: Case) -> Stored | None:
-        """The run of a case, None if there is none; a damaged one raises Corrupt."""
+        """The run of a case, None if there is none.
+
+        Raises:
+            Corrupt: the run is damaged, or belongs to other settings.
+        """
         folder = self.root / case.key()
         if not self.has(case):
             return None
@@ -109,36 +134,47 @@ class Store:
             run = json.loads(_read(folder / "run.json"))
             files = {name: _read(folder / name) for name in run["sha256"]}
             for file, data in files.items():
-                if hashlib.sha256(data).hexdigest() != run["sha256"][file]:
+                if sha256(data) != run["sha256"][file]:
                     raise ValueError(f"{file} is not what was written")
             if json.loads(files["case.json"]) != json.loads(case.canonical()):
                 raise ValueError("case.json holds other settings")
             table = pl.read_parquet(io.BytesIO(files["metrics.parquet"]))
             arrays = safetensors.numpy.load(files.get("arrays.safetensors", _NO_ARRAYS))
-            return Stored(table, arrays, float(run["seconds"]))
+            return Stored(table, arrays, float(run["seconds"]), _recorded_code(run))
         except _DAMAGE as error:
             raise Corrupt(f"a whole run in {folder}", _one_line(error)) from error
 
-    def write(self, case: Case, files: Mapping[str, bytes], seconds: float) -> None:
-        """Store a run (its lock is held): all of it, or nothing."""
+    def write(self, case: Case, files: Mapping[str, bytes], seconds: float, code: str = "") -> None:
+        """Store a run (its lock is held), all of it or nothing; it replaces an earlier one.
+
+        Args:
+            case: the settings, which are stored with it.
+            files: what `encode` made of the result.
+            seconds: the time it took.
+            code: the fingerprint of the code that computed it.
+        """
         key = case.key()
         settings = json.dumps(case.model_dump(mode="json"), indent=2).encode()
         whole = {"case.json": settings, **files}
         about = {
             "seconds": round(seconds, 3),
+            "code": code,
             "versions": provenance.versions(),
             "commit": provenance.commit(),
             "finished": provenance.now(),
-            "sha256": {name: hashlib.sha256(data).hexdigest() for name, data in whole.items()},
+            "sha256": {name: sha256(data) for name, data in whole.items()},
         }
         whole["run.json"] = json.dumps(about, indent=2).encode()
         with self._writing(), self._partial(key) as part:
             part.mkdir()
             for name, data in whole.items():
-                _write(part / name, data)
-            _sync(part)
+                write_synced(part / name, data)
+            sync_folder(part)
+            if self.has(case):
+                with self._partial(key) as old:
+                    os.rename(self.root / key, old)
             os.rename(part, self.root / key)
-            _sync(self.root)
+            sync_folder(self.root)
         self.forget_failure(case)
 
     def set_aside(self, case: Case) -> None:
@@ -187,7 +223,7 @@ class Store:
         """Put a text in its place under the root at once; the lock of `key` is held."""
         with self._writing(), self._partial(key) as part:
             (self.root / place).parent.mkdir(exist_ok=True)
-            _write(part, text.encode())
+            write_synced(part, text.encode())
             os.replace(part, self.root / place)
 
     @contextmanager
@@ -196,7 +232,7 @@ class Store:
         try:
             yield part
         finally:
-            _remove(part)
+            remove(part)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
@@ -234,23 +270,5 @@ def _read(path: Path) -> bytes:
         raise FileNotFoundError(f"{path.name} is missing") from None
 
 
-def _write(path: Path, data: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
+def _recorded_code(run: Any) -> str:
+    return str(run["code"]) if "code" in run else ""

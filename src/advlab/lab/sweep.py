@@ -2,21 +2,23 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
 import polars as pl
 
 from ..core.errors import AdvlabError
+from ..core.fingerprint import code_fingerprint
 from ..report import Failure
-from .backends import Engine, EngineName
-from .backends import engine as engine_of
+from .backends import Backend, BackendName
+from .backends import backend as backend_of
 from .case import Case, Computed
 from .loader import find
-from .progress import Progress
+from .progress import SweepProgress
 from .store import Corrupt, Store, Stored, encode
 from .threads import one_thread
 
@@ -39,60 +41,86 @@ def sweep(
     *,
     jobs: int | None = None,
     fresh: bool = False,
+    reuse: bool = False,
     source: str | None = None,
-    engine: EngineName = "local",
+    backend: BackendName = "local",
     address: str | None = None,
 ) -> Swept:
     """Give every case a run in `folder`, computing only what is missing, and read them all.
 
-    The table depends on the cases alone: not on `jobs` (default: the number of cores), nor on the
-    engine ("ray" has an `address`, and its workers must see `folder` under the same path), nor how
+    The table depends on the cases and the code alone: not on `jobs`, nor on the backend, nor on how
     often the sweep was stopped, nor on other processes that work in the same folder. A case whose
-    compute raises is stored as failed and tried again next time. `fresh` forgets the runs first.
-    `source` names the file that `compute` comes from where workers cannot import it by name.
+    compute raises is stored as failed and tried again next time. A run that other code computed
+    (see `core.fingerprint.code_fingerprint`) is computed again.
+
+    Args:
+        cases: settings that differ from each other, one run per case.
+        compute: gives the rows of a case, or `lab.Computed` with arrays too.
+        folder: where the runs are kept.
+        jobs: worker processes; as many as there are cores if left out, none for 1.
+        fresh: forget the runs of these cases first.
+        reuse: keep runs that other code computed.
+        source: the file or module that `compute` comes from, where workers cannot import it by
+            the name of its module.
+        backend: "local", or "ray", whose workers must see `folder` under the same path.
+        address: the Ray cluster to join.
+
+    Returns:
+        The table of all cases in their order, what failed, and the seconds of computing.
+
+    Example:
+        swept = sweep([Case(size=n) for n in (10, 20)], compute, "runs/sizes", jobs=2)
     """
-    where = engine_of(engine, jobs, address)
+    where = backend_of(backend, jobs, address)
     store = Store(Path(folder).absolute())
     by_key = {case.key(): case for case in cases}
     if len(by_key) < len(cases):
         raise AdvlabError("cases that differ from each other", "two cases with the same settings")
+    kinds = tuple(sorted({type(case) for case in cases}, key=lambda kind: kind.__qualname__))
+    work = _Work(_Import(source), compute, kinds, code_fingerprint(compute, *kinds), store, reuse)
     store.open()
     if fresh:
         for case in cases:
             store.discard(case)
+    runs = _stored(by_key, work)
+    missing = [case for key, case in by_key.items() if key not in runs]
+    if missing:
+        _compute(missing, work, where, stored=len(runs))
+    return _collect(cases, work, runs)
+
+
+def _stored(by_key: Mapping[str, Case], work: "_Work") -> dict[str, Stored]:
+    """The runs that need no computing."""
     runs: dict[str, Stored] = {}
+    other, store = 0, work.store
     for key, case in by_key.items():
         try:
             run = store.read(case)
         except Corrupt as error:
             _say(f"corrupt run, moved to {store.root / 'corrupt'} and computed again: {error}")
             continue
-        if run:
+        other += run is not None and run.code != work.code
+        if run and work.accepts(run.code):
             runs[key] = run
             store.forget_failure(case)
-    missing = [case for key, case in by_key.items() if key not in runs]
-    if missing:
-        _compute(missing, compute, store, where, source, stored=len(runs))
-    return _collect(cases, store, runs)
+    if other:
+        then = "kept, as --reuse asks" if work.reuse else "computed again (--reuse keeps them)"
+        count = f"{other} run{'' if other == 1 else 's'}"
+        _say(f"{store.root.name}: computed by other code: {count}, {then}")
+    return runs
 
 
-def _compute(
-    missing: list[Case],
-    compute: Callable[[Any], pl.DataFrame | Computed],
-    store: Store,
-    where: Engine,
-    source: str | None,
-    stored: int,
-) -> None:
+def _compute(missing: list[Case], work: "_Work", where: Backend, stored: int) -> None:
+    store = work.store
     # Longest first: a long case that starts last would leave the other workers idle.
     todo = {case.key(): case for case in sorted(missing, key=lambda case: -case.cost)}
-    with Progress(store.root.name, missing, stored) as progress:
+    with SweepProgress(store.root.name, missing, stored) as progress:
         try:
             # What another process is computing is left for last, then waited for.
             for wait in (False, True):
                 if wait and todo:
                     progress.say(f"waiting for {len(todo)} cases that another process computes")
-                calls = [(_Import(source), compute, case, store, wait) for case in todo.values()]
+                calls = [(work, case, wait) for case in todo.values()]
                 with closing(where.outcomes(_settle, calls)) as outcomes:
                     for key, state in outcomes:
                         if state != "busy":
@@ -102,9 +130,49 @@ def _compute(
             with suppress(AdvlabError):
                 store.clean(timeout=2.0)
             if isinstance(error, KeyboardInterrupt):
-                done, total = stored + sum(map(store.has, missing)), stored + len(missing)
+                done = stored + sum(work.accepts(store.code(case)) for case in missing)
+                total = stored + len(missing)
                 progress.say(f"stopped: {done} of {total} cases are stored; run it again to go on")
             raise
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What all cases of a sweep have in common; sent to the workers with each case.
+
+    `first` stands before what refers to the experiment's file, so it is unpickled before that.
+    """
+
+    first: "_Import"
+    compute: Callable[[Any], pl.DataFrame | Computed]
+    kinds: tuple[type[Case], ...]
+    code: str
+    store: Store
+    reuse: bool
+
+    def __reduce__(self):
+        fields = (self.first, self.compute, self.kinds, self.code, self.store, self.reuse)
+        return (_Work, fields)
+
+    def accepts(self, code: str | None) -> bool:
+        """Does a run that this code computed need no computing?"""
+        return code is not None and (self.reuse or code == self.code)
+
+    def check(self) -> None:
+        """A worker may have imported newer files than those that the sweep began with."""
+        if self.first.source is None:  # then the function itself was sent, not its name
+            return
+        if _code_here(self.compute, self.kinds) != self.code:
+            raise AdvlabError(
+                f"the code of {self.first.source} as it was when the sweep began",
+                "code that was changed meanwhile",
+                "run it again; stored cases are kept",
+            )
+
+
+@cache
+def _code_here(compute: Callable[..., Any], kinds: tuple[type[Case], ...]) -> str:
+    return code_fingerprint(compute, *kinds)
 
 
 class _Import:
@@ -123,39 +191,35 @@ def _imported(source: str | None) -> _Import:
     return _Import(source)
 
 
-def _settle(
-    _: _Import,
-    compute: Callable[[Any], pl.DataFrame | Computed],
-    case: Case,
-    store: Store,
-    wait: bool,
-) -> tuple[str, State]:
-    key = case.key()
+def _settle(work: _Work, case: Case, wait: bool) -> tuple[str, State]:
+    key, store = case.key(), work.store
     with store.lock(key, -1.0 if wait else 0.0) as mine:
         if not mine:
             return key, "busy"
         try:
-            if store.read(case):
+            run = store.read(case)
+            if run and work.accepts(run.code):
                 return key, "stored"
         except Corrupt:
             store.set_aside(case)
+        work.check()
         start = time.perf_counter()
         try:
             with one_thread():
-                files = encode(compute(case))
+                files = encode(work.compute(case))
         except Exception as error:
             store.write_failure(case, error)
             return key, "failed"
-        store.write(case, files, time.perf_counter() - start)
+        store.write(case, files, time.perf_counter() - start, work.code)
         return key, "computed"
 
 
-def _collect(cases: Iterable[Case], store: Store, runs: dict[str, Stored]) -> Swept:
+def _collect(cases: Iterable[Case], work: _Work, runs: dict[str, Stored]) -> Swept:
     tables, failed, seconds = [], [], 0.0
     for case in cases:
-        run = runs.get(case.key()) or store.read(case)
-        if run is None:
-            reason = store.failure(case) or "its run was removed while the sweep went on"
+        run = runs.get(case.key()) or work.store.read(case)
+        if run is None or not work.accepts(run.code):
+            reason = work.store.failure(case) or "its run was changed while the sweep went on"
             failed.append(Failure(case=case.model_dump(mode="json"), reason=reason))
             continue
         tables.append(_with_settings(run.table, case))

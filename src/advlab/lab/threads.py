@@ -1,4 +1,4 @@
-"""One thread per case: sums then have one order, and the bits do not depend on the jobs."""
+"""One thread per case: sums have one order, so the bits do not depend on the number of jobs."""
 
 import os
 import sys

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from ..core.intervals import Number
 from . import rules
-from .intervals import Number
 from .rules import Average, Samples
 from .verdict import Verdict
 

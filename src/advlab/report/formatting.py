@@ -29,15 +29,6 @@ def interval(verdict: Verdict) -> str:
     return f"{number(verdict.low)} to {number(verdict.high)}"
 
 
-def duration(seconds: float) -> str:
-    if seconds < 60:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    if minutes < 60:
-        return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
-
-
 def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 

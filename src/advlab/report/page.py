@@ -1,15 +1,12 @@
 """Results in, one HTML file out: it needs no network, and its tables need no JavaScript."""
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, get_args
-from uuid import uuid4
 
 import vl_convert
 from altair import SCHEMA_VERSION
@@ -17,6 +14,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..core.errors import AdvlabError
+from ..core.files import write_text
+from ..core.progress import duration
 from . import formatting
 from .findings import Finding
 from .result import Result
@@ -33,14 +32,9 @@ def write_report(results: Sequence[Result], path: Path, known: Mapping[str, Find
 
 def write_page(page: str, path: Path) -> None:
     """Write a text; a reader sees the old file or the whole new one."""
-    part = path.with_name(f".{path.name}-{uuid4().hex}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(page, encoding="utf-8")
-        os.replace(part, path)
+        write_text(path, page)
     except OSError as error:
-        with suppress(OSError):
-            part.unlink()
         came = f"{path}: {error.strerror}"
         raise AdvlabError("a place where the report can be written", came) from None
 
@@ -90,7 +84,7 @@ def environment() -> Environment:
     )
     environment.globals["plural"] = formatting.plural
     environment.filters |= {
-        "duration": formatting.duration,
+        "duration": duration,
         "interval": formatting.interval,
         "number": formatting.number,
         "prose": formatting.prose,

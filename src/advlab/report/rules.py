@@ -15,8 +15,8 @@ import numpy as np
 import polars as pl
 
 from ..core.errors import AdvlabError
+from ..core.intervals import CONFIDENCE, Estimate, Number, Sample, estimate
 from .aggregate import label
-from .intervals import CONFIDENCE, Estimate, Number, Sample, estimate
 from .verdict import Outcome, Verdict
 
 Samples = Sample | Mapping

@@ -1,18 +1,14 @@
 """Checkpoints in safetensors: all that a run needs to go on with the same bits."""
 
 import json
-import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
 
 from ..core.config import Config
 from ..core.errors import AdvlabError
+from ..core.files import read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from .loop import _Run
@@ -60,30 +56,6 @@ def load(path: Path, run: "_Run", settings: Config) -> None:
     run.log.loss = list(tensors.get("log/loss", torch.empty(0)))
     run.log.probe_steps = about["probe_steps"]
     run.log.probes = {k: list(tensors.get(f"log/probe/{k}", torch.empty(0))) for k in run.probes}
-
-
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        save_file({k: v.detach().contiguous() for k, v in tensors.items()}, part, metadata)
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    """Every tensor of a safetensors file and its notes; a broken file is named."""
-    try:
-        with safe_open(path, framework="pt") as file:
-            names = list(file.keys())
-            return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
-    except (SafetensorError, OSError) as error:
-        raise AdvlabError(
-            f"{path} must be a whole safetensors file",
-            str(error),
-            "delete it, or restore it from a copy",
-        ) from None
 
 
 def _generators(run: "_Run") -> list[torch.Generator]:

@@ -5,14 +5,24 @@ scipy.stats takes a second to import and workers never need it, so each statisti
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-import polars as pl
 
-from ..core.errors import AdvlabError
+from .errors import AdvlabError
+
+
+@runtime_checkable
+class Column(Protocol):
+    """A column of a table, as polars has it; polars itself need not be imported for it."""
+
+    def cast(self, dtype: Any) -> Any: ...
+
+    def to_numpy(self) -> Any: ...
+
 
 Number = float | int | np.number
-Sample = Number | np.bool | np.ndarray | pl.Series | Sequence | None
+Sample = Number | np.bool | np.ndarray | Column | Sequence | None
 """A number (exact), or one value per replicate; None is a value that is missing."""
 
 CONFIDENCE = 0.95
@@ -31,7 +41,20 @@ class Estimate:
 
 
 def estimate(sample: Sample, statistic: str, level: float = CONFIDENCE) -> Estimate:
-    """The statistic of a sample with its interval; a bare number is exact and its own interval."""
+    """The statistic of a sample with its interval; a bare number is exact and its own interval.
+
+    Args:
+        sample: a number, or one value per replicate.
+        statistic: "mean" (Student's interval), "median" (between order statistics) or "share"
+            (Clopper and Pearson's interval for values 0 and 1).
+        level: the probability that the interval covers the truth.
+
+    Returns:
+        The value and its interval; without a value, a note that says why there is none.
+
+    Example:
+        estimate([0.9, 1.1, 1.0], "mean")  # value 1.0, low 0.75, high 1.25
+    """
     values = numbers(sample)
     missing = int(np.count_nonzero(~np.isfinite(values)))
     if values.ndim == 0:
@@ -51,12 +74,29 @@ def estimate(sample: Sample, statistic: str, level: float = CONFIDENCE) -> Estim
 
 def numbers(sample: Sample) -> np.ndarray:
     """The sample as floats: no axis for an exact number, else one axis of replicates."""
-    if isinstance(sample, pl.Series):
-        sample = sample.cast(pl.Float64).to_numpy()
+    if isinstance(sample, Column):
+        sample = sample.cast(float).to_numpy()
     values = np.asarray(sample, dtype=float)
     if values.ndim > 1:
-        raise AdvlabError("a sample is one value per replicate", f"an array, shape {values.shape}")
+        raise AdvlabError("a sample is one value per replicate", f"an array of {values.shape}")
     return values
+
+
+def clopper_pearson(hits: int, n: int, level: float = CONFIDENCE) -> tuple[float, float]:
+    """The exact interval of Clopper and Pearson for a probability, from `hits` in `n` trials.
+
+    Args:
+        hits: how often it happened.
+        n: how often it was tried.
+        level: the interval covers the probability at least this often.
+
+    Returns:
+        Its low and its high end.
+    """
+    from scipy import stats
+
+    low, high = stats.binomtest(hits, n).proportion_ci(level, method="exact")
+    return float(low), float(high)
 
 
 def _mean(values: np.ndarray, level: float) -> tuple[float, float, float]:
@@ -77,14 +117,10 @@ def _median(values: np.ndarray, level: float) -> tuple[float, float, float]:
 
 
 def _share(values: np.ndarray, level: float) -> tuple[float, float, float]:
-    """Clopper and Pearson's exact interval."""
-    from scipy import stats
-
     if not np.isin(values, (0, 1)).all():
         raise AdvlabError("a share needs one true or false per replicate", values.tolist())
     held = int(values.sum())
-    low, high = stats.binomtest(held, values.size).proportion_ci(level, method="exact")
-    return held / values.size, low, high
+    return held / values.size, *clopper_pearson(held, values.size, level)
 
 
 STATISTICS: dict[str, Callable[[np.ndarray, float], tuple[float, float, float]]] = {

@@ -29,7 +29,7 @@ def conic_minimiser(x, y, radius, penalty=0.0):
 @pytest.mark.parametrize("radius", [0.0, 0.3, 0.8])
 def test_the_minimiser_of_the_training_risk(radius):
     x, y, _ = samples(0)
-    ball = SimpleNamespace(norm="l2", radius=radius)
+    ball = SimpleNamespace(ball_norm="l2", radius=radius)
     found, other = linear.empirical_minimiser(x, y, radius), conic_minimiser(x, y, radius)
     np.testing.assert_allclose(found, other, atol=2e-3)
     assert (
@@ -85,7 +85,7 @@ def test_lemma_5_bounds_every_sample():
 def test_the_estimate_lies_in_the_cone():
     x, y, theta0 = samples(6, n=200, d=100)
     eps = 0.3
-    star = linear.optimal(theta0, 0.25, SimpleNamespace(norm="l2", radius=eps)).theta
+    star = linear.optimal(theta0, 0.25, SimpleNamespace(ball_norm="l2", radius=eps)).theta
     found = linear.cone(star, star * 0.9, x, y, eps, 1.0)
     penalty = 1.5 * found.noise
     estimate = linear.adversarial_lasso(x, y, eps, penalty, xi=1e-4)

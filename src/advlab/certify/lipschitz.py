@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..threats import Threat
-from ..threats.norms import ORDER, dual_order, enclosing_factor
+from ..threats.norms import ORDER, dual_order, enclosing_exponent
 from ._graph.backward import NonlinearBound, Relaxation, row_sums
 from ._graph.graph import Affine, Graph, MaxPool, Node, Sum
 from ._graph.input_sets import InputSets
@@ -83,8 +83,8 @@ def _lipschitz_relaxation(
 ) -> Relaxation:
     """<a, value> at x, and ||a||_dual times what the value can move."""
     rates = constants(graph, order, sets.center)
-    wider = enclosing_factor(order, sets.threat.order, sets.center[0].numel())
-    reach = sets.threat.radius * wider
+    wider = enclosing_exponent(order, sets.threat.order)
+    reach = sets.threat.radius * sets.center[0].numel() ** wider
 
     def relaxation(k: int, a: Tensor, rows: Tensor) -> NonlinearBound:
         terms = a * values[k][rows]

@@ -159,6 +159,10 @@ class Ball(Threat):
     def within_radius(self) -> bool:
         return True
 
+    @property
+    def ball_norm(self) -> Norm | None:
+        return self.norm if self.box is None else None
+
     def box_and_ball(
         self, center: Float[Tensor, "batch *shape"]
     ) -> tuple[tuple[Tensor, Tensor] | None, float | None] | None:

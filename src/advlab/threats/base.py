@@ -11,9 +11,17 @@ from torch import Tensor
 from ..core.config import Config
 from ..core.errors import AdvlabError
 from ..core.randomness import Rng
-from .norms import dual_order
+from .norms import Norm, dual_order
 
-STATED = ("support", "support_bound", "interval", "within_radius", "box_and_ball", "meeting_radius")
+STATED = (
+    "support",
+    "support_bound",
+    "interval",
+    "within_radius",
+    "ball_norm",
+    "box_and_ball",
+    "meeting_radius",
+)
 """What holds for a set as a whole: a subclass that changes the set does not inherit these."""
 
 
@@ -143,6 +151,11 @@ class Threat(Config):
     def within_radius(self) -> bool:
         """Whether all points are within `radius` of their center in the norm of `order`."""
         return False
+
+    @property
+    def ball_norm(self) -> Norm | None:
+        """The norm in which the set is all that is within `radius`, and nothing else, if any."""
+        return None
 
     def box_and_ball(
         self, center: Float[Tensor, "batch *shape"]

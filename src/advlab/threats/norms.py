@@ -24,9 +24,9 @@ def dual_order(order: float) -> float:
     return 1.0 if math.isinf(order) else order / (order - 1)
 
 
-def enclosing_factor(order: float, within: float, dimension: int) -> float:
-    """The smallest c with ||z||_order <= c ||z||_within for every z of this dimension.
+def enclosing_exponent(order: float, within: float) -> float:
+    """The least e with ||z||_order <= d^e ||z||_within for every z in R^d.
 
-    An l2 ball of radius r, say, lies in the l1 ball of radius sqrt(d) r.
+    An l2 ball of radius r, say, lies in the l1 ball of radius d^(1/2) r.
     """
-    return dimension ** max(0.0, 1 / order - 1 / within)
+    return max(0.0, 1 / order - 1 / within)

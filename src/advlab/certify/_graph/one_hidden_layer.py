@@ -97,8 +97,9 @@ class OneHiddenLayer:
             slopes.append(torch.full_like(back.constant, slope))
         wide = InputSets(sets.center.double(), sets.threat)
         w, b, left = (torch.cat(parts).double() for parts in (rows, shift, slopes))
-        ends = (_numpy(end) for end in _preactivation_bounds(wide, w, b))
-        return cls(graph.nonlinear(), _numpy(left), _numpy(w), _numpy(b), *ends, wide)
+        low, high = (_numpy(end) for end in _preactivation_bounds(wide, w, b))
+        weights = (_numpy(left), _numpy(w), _numpy(b))
+        return cls(graph.nonlinear(), *weights, low, high, wide)
 
     def example_sets(self) -> list[ExampleSet]:
         """The threat set of each example, as a box and a Euclidean ball."""

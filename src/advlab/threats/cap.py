@@ -115,11 +115,12 @@ class Cap(Threat):
             )
 
     def _top(self, center: Tensor) -> Tensor:
-        """The largest value of each coordinate."""
+        """The largest value of each coordinate, from above where rounding hides how far it is."""
         cosine = 1 - self.radius**2 / 2
         sine = self.radius * math.sqrt(max(0.0, 1 - self.radius**2 / 4))
-        turned = cosine * center + sine * (1 - center.square()).clamp(min=0.0).sqrt()
-        return torch.where(center >= cosine, 1.0, turned)
+        c = unit_l2(center.flatten(1)).reshape(center.shape)
+        rest = 1 - c.square() + 8 * torch.finfo(c.dtype).eps
+        return torch.where(c >= cosine, 1.0, cosine * c + sine * rest.sqrt())
 
     def _rim(self, tangent: Tensor, c: Tensor) -> Tensor:
         cosine = 1 - self.radius**2 / 2

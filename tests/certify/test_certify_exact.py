@@ -12,8 +12,8 @@ from torch import nn
 from advlab.attacks import Grid
 from advlab.certify import BranchAndBound, Crown, CrownIBP, LinearExact, Lipschitz
 from advlab.certify._graph.graph import Convolution
+from advlab.certify._graph.input_sets import InputSets
 from advlab.certify._graph.reader import read
-from advlab.certify._graph.region import Region
 from advlab.certify.lipschitz import constants
 from advlab.losses import ModelLoss, margin
 from advlab.threats import Ball
@@ -37,7 +37,7 @@ def examples(net: nn.Module, d: int, n: int = 3):
 
 def solve(net, x, y, ball, **settings):
     with torch.no_grad():
-        return BranchAndBound(**settings).solve(read(net, x), Region(x, ball), y)
+        return BranchAndBound(**settings).solve(read(net, x), InputSets(x, ball), y)
 
 
 def linear_net() -> nn.Module:

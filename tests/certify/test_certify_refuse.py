@@ -8,7 +8,7 @@ from torch import nn
 from advlab.certify import CERTIFICATES, IBP, BranchAndBound, Crown, CrownIBP, LinearExact, certify
 from advlab.core.errors import AdvlabError
 from advlab.models import Stack
-from advlab.threats import Ball, Cap
+from advlab.threats import Ball
 
 BALL = Ball(norm="linf", radius=0.1)
 
@@ -69,14 +69,6 @@ def test_a_value_that_does_not_matter_is_no_reason():
         return x * 2
 
     assert IBP().refuses(Through(forward), BALL, torch.rand(3, 4)) is None
-
-
-def test_only_balls():
-    net, x, y = network("mlp", 0)
-    assert "Cap" in str(IBP().refuses(net, Cap(radius=0.1)))
-    unit = x / x.norm(dim=1, keepdim=True)
-    with pytest.raises(AdvlabError, match="Ball"):
-        IBP().worst_margin(net, unit, y, Cap(radius=0.1))
 
 
 def test_crown_refuses_what_would_take_for_ever_and_says_how_much():

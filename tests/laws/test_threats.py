@@ -60,6 +60,88 @@ def test_no_sampled_point_is_nearer_or_larger(threat, shape, seed):
         assert (gain <= 1e-9 * (1 + point.flatten(1).norm(dim=1))).all()
 
 
+@given(threats, shapes, st.integers(0, 1000))
+@settings(max_examples=150, deadline=None)
+def test_the_support_function_is_the_largest_value_and_intervals_are_its_ends(threat, shape, seed):
+    center, direction, rng = scene(threat, shape, seed)
+    support = threat.support(direction, center)
+    slack = 1e-9 * (1 + direction.flatten(1).norm(dim=1))
+    attained = (direction * threat.maximiser(direction, center)).flatten(1).sum(1)
+    assert ((support - attained).abs() <= slack).all()
+    assert (threat.support_bound(direction, center) >= support - slack).all()
+    one = threat.support_bound(direction, center[:1])
+    torch.testing.assert_close(one[0], threat.support_bound(direction[:1], center[:1])[0])
+    low, high = threat.interval(center)
+    for end, by_support in zip((low, high), Threat.interval(threat, center), strict=True):
+        torch.testing.assert_close(end, by_support, atol=1e-7, rtol=0)
+    for _ in range(5):
+        point = threat.sample(center, rng=rng)
+        assert ((direction * point).flatten(1).sum(1) <= support + slack).all()
+        assert ((point >= low - 1e-9) & (point <= high + 1e-9)).all()
+        if threat.within_radius:
+            assert (threat.norm_of(point - center) <= threat.radius + 1e-9).all()
+
+
+@given(balls, shapes, st.integers(0, 1000))
+@settings(max_examples=60, deadline=None)
+def test_box_and_ball_describe_the_set(ball, shape, seed):
+    center, point, _ = scene(ball, shape, seed)
+    parts = ball.box_and_ball(center)
+    if parts is None:
+        assert ball.norm == "l1"
+        return
+    interval, radius = parts
+    inside = torch.ones(len(center), dtype=torch.bool)
+    if interval is not None:
+        inside &= ((point >= interval[0]) & (point <= interval[1])).flatten(1).all(1)
+    if radius is not None:
+        inside &= (point - center).flatten(1).norm(dim=1) <= radius
+    assert torch.equal(inside, ball.contains(point, center))
+    assert ball.ball_norm == (ball.norm if ball.box is None else None)
+
+
+def test_a_subclass_that_changes_the_set_inherits_no_statement_about_it():
+    class Larger(Ball):
+        def contains(self, point, center, slack=None):
+            return torch.ones(len(point), dtype=torch.bool)
+
+    class Stated(Larger):
+        def support(self, direction, center):
+            return 3 * super(Larger, self).support(direction, center)
+
+    class Named(Ball):
+        name: str = ""
+
+    center = torch.zeros(2, 3)
+    larger, stated, named = Larger("l2", 1.0), Stated("l2", 1.0), Named("l2", 1.0, name="mine")
+    assert (larger.states_support, stated.states_support, named.states_support) == (0, 1, 1)
+    assert (larger.within_radius, stated.within_radius, named.within_radius) == (0, 0, 1)
+    assert (larger.ball_norm, stated.ball_norm, named.ball_norm) == (None, None, "l2")
+    with pytest.raises(AdvlabError, match=r"support function.*Larger"):
+        larger.interval(center)
+    with pytest.raises(AdvlabError, match="when two of them meet"):
+        stated.meeting_radius(center, center)
+    assert torch.equal(stated.interval(center)[1], torch.full((2, 3), 3.0))
+    assert stated.box_and_ball(center) is None
+    # What attacks use is inherited as always.
+    assert torch.equal(
+        larger.project(center + 9, center), Ball("l2", 1.0).project(center + 9, center)
+    )
+
+
+def test_settings_by_position_or_by_name():
+    assert Ball("linf", 0.5, (0.0, 1.0)) == Ball(norm="linf", radius=0.5, box=(0.0, 1.0))
+    assert repr(Ball("l2", 1)) == "Ball(radius=1.0, norm='l2', box=None)"
+    assert Ball("l2", 1).canonical() == '{"box":null,"norm":"l2","radius":1.0}'
+    assert Cap(0.1) == Cap(radius=0.1)
+    with pytest.raises(AdvlabError, match="radius: field required"):
+        Ball("l2")
+    with pytest.raises(AdvlabError, match="one value for norm"):
+        Ball("l2", 1.0, norm="l1")
+    with pytest.raises(AdvlabError, match="at most 1 settings"):
+        Cap(0.1, 0.2)
+
+
 @given(st.one_of(balls, caps), shapes, st.integers(0, 1000))
 @settings(max_examples=60, deadline=None)
 def test_radius_zero_is_the_identity(threat, shape, seed):

@@ -43,7 +43,7 @@ def test_the_interpolator_is_the_smallest_one_and_pays_only_its_norm():
     theta = linear.min_norm(x, y)
     np.testing.assert_allclose(theta, x.T @ np.linalg.solve(x @ x.T, y), atol=1e-12)
     for norm in ("l2", "linf", "l1"):
-        ball = SimpleNamespace(norm=norm, radius=0.1)
+        ball = SimpleNamespace(ball_norm=norm, radius=0.1)
         paid = linear.interpolator_training_risk(theta, ball)
         assert paid == pytest.approx(linear.empirical_risk(theta, x, y, ball), rel=1e-9)
         assert linear.interpolator_training_risk(theta, ball, xi=0.1) == 0

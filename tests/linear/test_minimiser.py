@@ -18,7 +18,7 @@ TEN = np.ones(10)
 
 
 def ball(norm: str, radius: float):
-    return SimpleNamespace(norm=norm, radius=radius)
+    return SimpleNamespace(ball_norm=norm, radius=radius)
 
 
 def problem(seed: int, d: int = 4, kind: str = "correlated"):

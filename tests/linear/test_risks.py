@@ -15,7 +15,7 @@ NORMS = ("l1", "l2", "linf")
 
 
 def ball(norm: str, radius: float):
-    return SimpleNamespace(norm=norm, radius=radius)
+    return SimpleNamespace(ball_norm=norm, radius=radius)
 
 
 def model(seed: int, d: int = 4):
@@ -111,7 +111,7 @@ BAD = {
     "radius NaN": {"ball": ball("l2", float("nan"))},
     "many radii": {"ball": ball("l2", [0.1, 0.2])},
     "unknown norm": {"ball": ball("l3", 1.0)},
-    "box": {"ball": SimpleNamespace(norm="l2", radius=1.0, box=(0.0, 1.0))},
+    "box": {"ball": Ball("l2", 1.0, box=(0.0, 1.0))},
     "negative sigma2": {"sigma2": -0.1},
     "sigma2 NaN": {"sigma2": float("nan")},
     "theta NaN": {"theta": [1.0, float("nan")]},

@@ -27,7 +27,7 @@ def conic_minimiser(x, y, radius):
 @pytest.mark.parametrize("radius", [0.0, 0.3, 0.8])
 def test_the_minimiser_of_the_training_risk(radius):
     x, y, _ = samples(0)
-    ball = SimpleNamespace(norm="l2", radius=radius)
+    ball = SimpleNamespace(ball_norm="l2", radius=radius)
     found, other = linear.empirical_minimiser(x, y, radius), conic_minimiser(x, y, radius)
     np.testing.assert_allclose(found, other, atol=2e-3)
     assert (

@@ -10,11 +10,11 @@ from torch import Tensor
 
 from ..core.config import Config
 from ..core.errors import AdvlabError
-from ..threats import Ball, Threat
+from ..threats import Threat
 from ._graph.graph import Graph
+from ._graph.input_sets import InputSets
 from ._graph.reader import read
-from ._graph.region import Region
-from ._graph.tracing import Unreadable
+from ._graph.tracing import UnsupportedNetwork
 
 Model = Callable[[Tensor], Tensor]
 
@@ -22,7 +22,13 @@ Model = Callable[[Tensor], Tensor]
 class Certificate(Config):
     """A bound that no attack can pass: the margin is below it everywhere in the threat set.
 
-    A certificate writes `bound`, and `objection` if it is not for every network that can be read.
+    The threat set must state its support function (`Threat.support`), because a certificate trusts
+    it without looking. A certificate writes `bound`, and `unsupported` if it is not for every
+    network that can be read and every such set.
+
+    Example:
+        >>> bound = Crown().worst_margin(model, x, y, Ball("linf", 8 / 255, box=(0, 1)))
+        >>> robust = bound < 0
     """
 
     name: ClassVar[str]
@@ -30,14 +36,20 @@ class Certificate(Config):
     """Whether its bound is the worst margin itself, so that others have nothing to add."""
 
     def refuses(self, model: Model, ball: Threat, x: Tensor | None = None) -> str | None:
-        """Why there is no bound here, or None. The network is only looked into if x is given."""
-        if not isinstance(ball, Ball):
-            return f"{type(ball).__name__} is not a ball"
+        """Why there is no bound here, or None.
+
+        Args:
+            model: The network, which is only looked into if x is given.
+            ball: The threat set.
+            x: Examples, of which the shape matters.
+        """
+        if not ball.states_support:
+            return f"{type(ball).__name__} does not state its support function"
         if x is None:
             return None
         try:
-            return self.objection(read(model, x), ball)
-        except Unreadable as reason:
+            return self.unsupported(read(model, x), ball)
+        except UnsupportedNetwork as reason:
             return f"the network has {reason}"
 
     def worst_margin(
@@ -47,32 +59,40 @@ class Certificate(Config):
         y: Shaped[Tensor, " batch"],
         ball: Threat,
     ) -> Float[Tensor, " batch"]:
-        """At least the largest margin (`losses.margin`) over ball and box around each example.
+        """At least the largest margin (`losses.margin`) over the threat set of each example.
 
-        Below zero the example is certified robust. The network is taken in eval mode and left as it
-        was found. Bounds have a slack for rounding, see `bounds.highest`.
+        Args:
+            model: A network of affine layers, ReLU, leaky ReLU, max pooling and sums, however it is
+                written. It is taken in eval mode and left as it was found.
+            x: Examples.
+            y: Their labels: classes, or -1 and +1 for a network with one output.
+            ball: The threat set.
+
+        Returns:
+            One bound per example. Below zero the example is certified robust. Bounds have a slack
+            for rounding, see `_graph.margin_bounds.upper_bound`.
         """
         ball.check_center(x)
-        if not isinstance(ball, Ball):
-            raise AdvlabError("a Ball to certify over", type(ball).__name__)
+        if not ball.states_support:
+            raise AdvlabError("a threat set with a support function", type(ball).__name__)
         try:
             graph = read(model, x)
-            reason = self.objection(graph, ball)
-        except Unreadable as problem:
+            reason = self.unsupported(graph, ball)
+        except UnsupportedNetwork as problem:
             reason = f"the network has {problem}"
         if reason is not None:
-            raise AdvlabError(f"a network that {self.name} can bound", reason)
+            raise AdvlabError(f"a network and a threat set that {self.name} can bound", reason)
         with torch.no_grad():
-            return self.bound(graph, Region(x.detach(), ball), y)
+            return self.bound(graph, InputSets(x.detach(), ball), y)
 
     def for_sign(self) -> "Certificate":
         """The same certificate where only the sign of the bound will be looked at."""
         return self
 
-    def objection(self, graph: Graph, ball: Ball) -> str | None:
-        """Why this network and ball cannot be bounded, if they cannot."""
+    def unsupported(self, graph: Graph, ball: Threat) -> str | None:
+        """Why this network and set cannot be bounded, in one line, or None if they can."""
         return None
 
     @abstractmethod
-    def bound(self, graph: Graph, region: Region, y: Tensor) -> Tensor:
+    def bound(self, graph: Graph, sets: InputSets, y: Tensor) -> Tensor:
         """The bounds of all examples."""

@@ -10,12 +10,12 @@ from jaxtyping import Bool, Float, Int
 from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
-from ..threats import Ball
-from ._graph.convex_program import Relaxation
+from ..threats import Threat
+from ._graph.convex_program import ConcaveRelaxation
 from ._graph.graph import Graph, Relu
+from ._graph.input_sets import InputSets
 from ._graph.margin_bounds import specifications
-from ._graph.one_hidden_layer import Hidden, Score
-from ._graph.region import Region
+from ._graph.one_hidden_layer import OneHiddenLayer, Score
 from .base import Certificate
 
 
@@ -34,61 +34,68 @@ class Solved:
 class BranchAndBound(Certificate):
     """The worst margin of f(x) = C relu(W x + b) + S x + c in linf and l2, with or without a box.
 
+    For sets that are a box and a Euclidean ball (`Threat.box_and_ball`).
+
     For a rival class the margin is a sum of units with a positive weight, convex, and of units with
     a negative one, concave. The latter stay as they are. The former are put under their chords,
     which leaves a concave problem (a linear or second-order cone program), and the set is split at
     the unit that lost most by it, until bound and best point meet or `nodes` are spent.
+
+    Args:
+        nodes: Relaxations per example at most; then the bound so far is given, still a bound.
+        weights: The largest hidden layer, units times inputs.
+        tolerance: The gap, relative to 1 + |margin|, at which bound and best point meet.
+        only_sign: Stop as soon as it is known whether the margin can reach zero.
+
+    Example:
+        >>> BranchAndBound(nodes=5000).worst_margin(two_layer, x, y, Ball("l2", 0.3))
     """
 
     name = "exact"
 
     nodes: PositiveInt = 1000
-    """Relaxations an example at most; then the bound so far is given, which is still a bound."""
     weights: PositiveInt = 20_000
-    """The largest hidden layer, units times inputs."""
     tolerance: PositiveFloat = 1e-6
-    """The gap, relative to 1 + |margin|, at which the two meet."""
-
     only_sign: bool = False
-    """Stop as soon as it is known whether the margin can reach zero."""
 
     def for_sign(self) -> "BranchAndBound":
         return self.model_copy(update={"only_sign": True})
 
-    def objection(self, graph: Graph, ball: Ball) -> str | None:
-        places = graph.nonlinear()
-        if any(not isinstance(graph.nodes[k], Relu) or len(graph.crossed[k]) > 1 for k in places):
+    def unsupported(self, graph: Graph, ball: Threat) -> str | None:
+        places, ancestors = graph.nonlinear(), graph.nonlinear_ancestors
+        if any(not isinstance(graph.nodes[k], Relu) or len(ancestors[k]) > 1 for k in places):
             return "the network has more than one hidden layer of ReLU"
-        if ball.norm == "l1":
-            return "the norm is l1, and the exact search is for l2 and linf"
+        if ball.box_and_ball(torch.zeros(1, *graph.nodes[0].shape)) is None:
+            return f"{ball!r} is not a box, a Euclidean ball, or both"
         inputs = int(np.prod(graph.nodes[0].shape))
         size = sum(int(np.prod(graph.nodes[k].shape)) for k in places) * inputs
         if size > self.weights:
             return f"the hidden layer has {size} weights, more than weights={self.weights}"
         return None
 
-    def bound(self, graph: Graph, region: Region, y: Tensor) -> Tensor:
-        return self.solve(graph, region, y).upper
+    def bound(self, graph: Graph, sets: InputSets, y: Tensor) -> Tensor:
+        return self.solve(graph, sets, y).upper
 
-    def solve(self, graph: Graph, region: Region, y: Tensor) -> Solved:
-        hidden = Hidden.of(graph, region)
-        scores: list[list[Score]] = [[] for _ in range(len(region))]
-        for a, rows in specifications(graph, y, region.center):
-            for row, score in zip(rows.tolist(), hidden.scores(graph, a, rows), strict=True):
+    def solve(self, graph: Graph, sets: InputSets, y: Tensor) -> Solved:
+        """Bounds from both sides, and whether they meet."""
+        layer = OneHiddenLayer.of(graph, sets)
+        scores: list[list[Score]] = [[] for _ in range(len(sets))]
+        for a, rows in specifications(graph, y, sets.center):
+            for row, score in zip(rows.tolist(), layer.scores(graph, a, rows), strict=True):
                 scores[row].append(score)
         found = [
-            self._search([Relaxation(score, hidden.threat(row)) for score in few])
-            for row, few in enumerate(scores)
+            self._search([ConcaveRelaxation(score, one) for score in few])
+            for one, few in zip(layer.example_sets(), scores, strict=True)
         ]
         upper, lower, exact, nodes = zip(*found, strict=True)
         slack = [max(score.slack for score in few) for few in scores]
-        dtype = region.center.dtype
+        dtype = sets.center.dtype
         return Solved(
             torch.tensor(upper, dtype=dtype) + torch.tensor(slack, dtype=dtype),
             torch.tensor(lower, dtype=dtype), torch.tensor(exact), torch.tensor(nodes),
         )  # fmt: skip
 
-    def _search(self, problems: list[Relaxation]) -> tuple[float, float, bool, int]:
+    def _search(self, problems: list[ConcaveRelaxation]) -> tuple[float, float, bool, int]:
         """Upper bound, lower bound, whether they meet, and nodes, over all rivals of an example."""
         best = max(problem.score.value(problem.threat.center) for problem in problems)
         order = itertools.count()

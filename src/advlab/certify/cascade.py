@@ -1,4 +1,4 @@
-"""All certificates in turn, cheapest first, each for the examples that are still open."""
+"""All certificates in turn, cheapest first, each for the examples not yet certified."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -43,16 +43,31 @@ def certify(
     batch: int = 64,
     progress: Progress | None = None,
 ) -> Certified:
-    """The best bound of each example, by certificates that go on only with what is still open.
+    """The best bound of each example, by certificates that go on only with what is not certified.
 
-    `alive` leaves out examples known to be broken, for which no certificate exists. The order is as
-    given, or that of CERTIFICATES. A bound that is exact ends the search.
+    Args:
+        model: The network.
+        x: Examples.
+        y: Their labels.
+        ball: The threat set.
+        certificates: Names of CERTIFICATES or certificates, in the order in which they are tried;
+            by default all of CERTIFICATES. A bound that is exact ends the search.
+        alive: Leaves out examples known to be broken, for which no certificate exists.
+        batch: Examples at once.
+        progress: Is told the certificate, the examples it has done, and those it was given.
+
+    Returns:
+        The bounds, who gave them, and which certificates do not apply here.
+
+    Example:
+        >>> certified = certify(model, x, y, Ball("linf", 0.1), ["ibp", "crown"])
+        >>> certified.robust.float().mean()
     """
     bound = torch.full((len(x),), torch.inf, dtype=x.dtype)
     by, refused = [""] * len(x), {}
-    open_rows = torch.ones(len(x), dtype=torch.bool) if alive is None else alive.clone()
+    undecided = torch.ones(len(x), dtype=torch.bool) if alive is None else alive.clone()
     for certificate in _resolved(certificates):
-        rows = (open_rows & (bound >= 0)).nonzero()[:, 0]
+        rows = (undecided & (bound >= 0)).nonzero()[:, 0]
         if len(rows) == 0:
             break
         reason = certificate.refuses(model, ball, x[rows[:1]])

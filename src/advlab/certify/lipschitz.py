@@ -5,31 +5,40 @@ import math
 import torch
 from torch import Tensor
 
-from ._graph.backward import Cross, Crossing, total
-from ._graph.graph import Graph, Map, MaxPool, Node, Sum
+from ..threats import Threat
+from ..threats.norms import ORDER, dual_order, enclosing_exponent
+from ._graph.backward import NonlinearBound, Relaxation, row_sums
+from ._graph.graph import Affine, Graph, MaxPool, Node, Sum
+from ._graph.input_sets import InputSets
 from ._graph.margin_bounds import worst_margins
-from ._graph.region import Region
 from .base import Certificate
-
-ORDERS = (1.0, 2.0, math.inf)
-ORDER = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
 
 
 class Lipschitz(Certificate):
     """The margin at x plus how far it can rise: radius times norms of the layers, multiplied.
 
-    The last layers enter by the dual norm of their rows' differences, the others by operator norms
-    that are never below the true ones: exact for dense layers, an upper bound for convolutions. A
-    ball lies in larger balls of the other norms; the best of the three chains counts.
+    If ||x' - x||_p <= r, then a value computed by layers of operator norms L_1, ..., L_k moves by
+    at most r L_1 ... L_k in the p-norm (Szegedy et al. 2014, arXiv:1312.6199, section 4.3). The
+    last layers enter by the dual norm of their rows' differences, the others by operator norms that
+    are never below the true ones: exact for dense layers, an upper bound for convolutions. A ball
+    lies in larger balls of the other norms; the best of the chains in l1, l2 and linf counts.
+
+    Example:
+        >>> Lipschitz().worst_margin(model, x, y, Ball("l2", 0.1))
     """
 
     name = "lipschitz"
 
-    def bound(self, graph: Graph, region: Region, y: Tensor) -> Tensor:
-        values = graph.values(region.center)
+    def unsupported(self, graph: Graph, ball: Threat) -> str | None:
+        if ball.within_radius:
+            return None
+        return f"{type(ball).__name__} does not state that it lies within its radius in a norm"
+
+    def bound(self, graph: Graph, sets: InputSets, y: Tensor) -> Tensor:
+        values = graph.values(sets.center)
         found = [
-            worst_margins(graph, region, y, _reaching(graph, region, values, order))
-            for order in ORDERS
+            worst_margins(graph, sets, y, _lipschitz_relaxation(graph, sets, values, order))
+            for order in ORDER.values()
         ]
         return torch.stack(found).amin(0)
 
@@ -37,18 +46,24 @@ class Lipschitz(Certificate):
 def constants(graph: Graph, order: float, like: Tensor) -> list[float]:
     """How much faster than the input each value can move, both measured in one norm.
 
-    Only for values that something nonlinear needs; the others are not a number.
+    Args:
+        graph: The network.
+        order: 1, 2 or infinity.
+        like: A tensor of the network's dtype.
+
+    Returns:
+        One Lipschitz constant per node; not a number for nodes that nothing nonlinear needs.
     """
-    wanted = set().union(*(graph.behind(k) for k in graph.nonlinear()))
+    wanted = set().union(*(graph.ancestors(k) for k in graph.nonlinear()))
     found = [1.0]
     for k, node in enumerate(graph.nodes[1:], start=1):
         before = [found[i] for i in node.inputs]
-        found.append(_factor(node, before, order, like) if k in wanted else math.nan)
+        found.append(_constant(node, before, order, like) if k in wanted else math.nan)
     return found
 
 
-def _factor(node: Node, before: list[float], order: float, like: Tensor) -> float:
-    if isinstance(node, Map):
+def _constant(node: Node, before: list[float], order: float, like: Tensor) -> float:
+    if isinstance(node, Affine):
         return node.operator_norm(order, like) * before[0]
     if isinstance(node, Sum):
         return sum(abs(w) * c for w, c in zip(node.weights, before, strict=True))
@@ -63,17 +78,18 @@ def _overlap(node: MaxPool) -> int:
     return math.prod(math.ceil(k / s) if d == 1 else k for k, s, d in spans)
 
 
-def _reaching(graph: Graph, region: Region, values: list[Tensor], order: float) -> Cross:
+def _lipschitz_relaxation(
+    graph: Graph, sets: InputSets, values: list[Tensor], order: float
+) -> Relaxation:
     """<a, value> at x, and ||a||_dual times what the value can move."""
-    rates = constants(graph, order, region.center)
-    dimension = region.center[0].numel()
-    wider = max(0.0, 1 / order - 1 / ORDER[region.ball.norm])
-    reach = region.ball.radius * dimension**wider
-    dual = {1.0: math.inf, 2.0: 2.0, math.inf: 1.0}[order]
+    rates = constants(graph, order, sets.center)
+    wider = enclosing_exponent(order, sets.threat.order)
+    reach = sets.threat.radius * sets.center[0].numel() ** wider
 
-    def cross(k: int, a: Tensor, rows: Tensor) -> Crossing:
+    def relaxation(k: int, a: Tensor, rows: Tensor) -> NonlinearBound:
         terms = a * values[k][rows]
-        rise = torch.linalg.vector_norm(a.reshape(len(a), -1), dual, dim=1) * rates[k] * reach
-        return Crossing(total(terms) + rise, total(terms.abs()) + rise)
+        dual = torch.linalg.vector_norm(a.reshape(len(a), -1), dual_order(order), dim=1)
+        rise = dual * rates[k] * reach
+        return NonlinearBound(row_sums(terms) + rise, row_sums(terms.abs()) + rise)
 
-    return cross
+    return relaxation

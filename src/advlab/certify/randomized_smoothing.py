@@ -1,4 +1,8 @@
-"""Randomised smoothing (Cohen, Rosenfeld and Kolter 2019): a certificate for a noisy vote."""
+"""Randomised smoothing: a certificate for the majority vote under Gaussian noise.
+
+J. Cohen, E. Rosenfeld, J. Z. Kolter: Certified adversarial robustness via randomized smoothing
+(ICML 2019), arXiv:1902.02918.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,12 +38,20 @@ class Smoothed:
 
     If it gives a class with probability at least p > 1/2, then g is constant within the l2 distance
     sigma Phi^-1(p) of x (Theorem 1). This certifies g, not the model: g is what must be deployed.
+
+    Args:
+        model: The network that votes.
+        sigma: The standard deviation of the noise.
+        batch: Noisy inputs run at once.
+
+    Example:
+        >>> vote = Smoothed(model, sigma=0.25).certify(x, n=10_000, rng=generator)
+        >>> robust = (vote.label == y) & (vote.radius > 0.5)
     """
 
     model: Callable[[Tensor], Tensor]
     sigma: float
     batch: int = 1024
-    """Noisy inputs run at once."""
 
     def __post_init__(self) -> None:
         if not 0 < self.sigma < float("inf"):
@@ -52,15 +64,22 @@ class Smoothed:
     ) -> Vote:
         """The winner of n votes, abstaining unless it leads significantly (PREDICT of the paper).
 
-        The label is wrong with probability at most alpha; there is no radius.
+        Args:
+            x: Examples.
+            n: Votes per example.
+            alpha: The label is wrong with probability at most alpha.
+            rng: The source of the noise.
+
+        Returns:
+            Labels and abstentions; the radii are zero.
         """
         _check(1, n, alpha)
         counts, signed = self.counts(x, n, rng)
         top = counts.topk(2, dim=1)
         ahead = [stats.binomtest(int(a), int(a + b)).pvalue for a, b in top.values.tolist()]
         nothing = torch.zeros(len(x), dtype=torch.float64)
-        sure = torch.tensor(ahead, dtype=torch.float64) <= alpha
-        return Vote(_labels(top.indices[:, 0], signed), ~sure, nothing, nothing)
+        significant = torch.tensor(ahead, dtype=torch.float64) <= alpha
+        return Vote(_labels(top.indices[:, 0], signed), ~significant, nothing, nothing)
 
     def certify(
         self,
@@ -71,7 +90,15 @@ class Smoothed:
         alpha: float = 0.001,
         rng: torch.Generator,
     ) -> Vote:
-        """A guess by n0 votes, then n fresh ones for its Clopper-Pearson bound (CERTIFY)."""
+        """A guess by n0 votes, then n fresh ones for its Clopper-Pearson bound (CERTIFY).
+
+        Args:
+            x: Examples.
+            n0: Votes for the guess.
+            n: Votes for the bound.
+            alpha: Each radius is too large with probability at most alpha.
+            rng: The source of the noise.
+        """
         _check(n0, n, alpha)
         guess = self.counts(x, n0, rng)[0].argmax(1)
         counts, signed = self.counts(x, n, rng)

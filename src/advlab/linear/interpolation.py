@@ -7,7 +7,7 @@ import numpy as np
 from ..core.checks import Array, ArrayLike, Numbers, Scalar, finite, nonnegative, scalar, vector
 from ..core.errors import AdvlabError
 from .inputs import HasBall, ball_of
-from .risks import DUAL, closed_form, length
+from .risks import closed_form, dual_length
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def interpolator_training_risk(theta: ArrayLike, ball: HasBall, xi: Scalar = 0.0
     """
     norm, radius = ball_of(ball)
     model = finite("theta", theta)
-    return np.where(scalar("xi", xi) > 0, 0.0, (radius * length(model, DUAL[norm])) ** 2)[()]
+    return np.where(scalar("xi", xi) > 0, 0.0, (radius * dual_length(model, norm)) ** 2)[()]
 
 
 def gd_closed_form(x: ArrayLike, y: ArrayLike, eta: Scalar, steps: ArrayLike) -> Array:

@@ -20,9 +20,10 @@ from ..core.checks import (
     vector,
 )
 from ..core.errors import AdvlabError
-from .inputs import C0, HasBall, ball_of, norm_name
+from ..threats.norms import order_of
+from .inputs import C0, HasBall, ball_of
 from .paths import RegularisationPath, path
-from .risks import DUAL, adversarial_risks, length, squared_distance, total_variance
+from .risks import adversarial_risks, dual_length, length, squared_distance, total_variance
 from .roots import find_roots
 
 
@@ -85,7 +86,7 @@ def optimal_path(
     noise = scalar("sigma2", sigma2)
     matrix = covariance(cov, len(truth))
     radius = nonnegative("radii", radii)
-    family = path(truth, noise, norm_name(norm), matrix)
+    family = path(truth, noise, order_of(norm), matrix)
     shrink = _shrinking(family, radius.ravel(), noise, eps_zero(truth, noise, norm, matrix))
     kept = np.where(np.isinf(shrink), 0.0, shrink)
     theta = np.where(np.isinf(shrink)[:, None], 0.0, family.at(kept))
@@ -123,11 +124,12 @@ def _imbalance(log_shrink: Array, eps: Array, family: RegularisationPath) -> Arr
 
 
 def _kappa(theta: Array, theta0: Array, shrink: Array, norm: str, cov: Array | None) -> Array:
-    if norm == "l2":
+    order = order_of(norm)
+    if order == 2:
         return shrink
     lost = theta0 - theta
-    m = length(lost if cov is None else lost @ cov, norm)
-    q = length(theta, DUAL[norm])
+    m = length(lost if cov is None else lost @ cov, order)
+    q = dual_length(theta, norm)
     return np.divide(m, q, out=np.where(shrink == 0, 0.0, np.inf), where=q > 0)
 
 
@@ -143,7 +145,7 @@ def eps_zero(
     matrix = covariance(cov, len(truth))
     v2 = total_variance(truth, sigma2, matrix)
     image = truth if matrix is None else matrix @ truth
-    return float(length(image, norm_name(norm)) / (C0 * np.sqrt(v2))) if v2 > 0 else 0.0
+    return float(length(image, order_of(norm)) / (C0 * np.sqrt(v2))) if v2 > 0 else 0.0
 
 
 def eps_unmoved(theta0: ArrayLike, cov: ArrayLike | None = None) -> float:

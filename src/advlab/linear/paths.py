@@ -15,7 +15,8 @@ from scipy.optimize import lsq_linear
 
 from ..core.checks import Array
 from ..core.errors import AdvlabError
-from .risks import DUAL, length
+from ..threats.norms import dual_order
+from .risks import length
 
 
 class RegularisationPath(ABC):
@@ -73,7 +74,8 @@ class RidgePath(RegularisationPath):
 class _Entrywise(RegularisationPath):
     """`cov` is a matrix, or the vector of its diagonal."""
 
-    norm: str
+    order: float
+    """Of the ball's norm."""
 
     def __init__(self, theta0: Array, sigma2: float, cov: Array):
         self.theta0, self.sigma2, self.cov = theta0, sigma2, cov
@@ -89,14 +91,14 @@ class _Entrywise(RegularisationPath):
         lost = self.theta0 - theta
         image = lost * self.cov if self.cov.ndim == 1 else lost @ self.cov
         s = np.sqrt(np.einsum("...i,...i->...", image, lost) + self.sigma2)
-        q, m = length(theta, DUAL[self.norm]), length(image, self.norm)
+        q, m = length(theta, dual_order(self.order)), length(image, self.order)
         return np.asarray(q), s, np.asarray(m)
 
 
 class DiagonalLassoPath(_Entrywise):
     """The lasso path of a diagonal covariance: soft thresholding."""
 
-    norm = "linf"
+    order = np.inf
 
     def extent(self) -> tuple[float, float]:
         return float((self.cov * np.abs(self.theta0)).max()), 1.0
@@ -109,7 +111,7 @@ class DiagonalLassoPath(_Entrywise):
 class DiagonalBoundedPath(_Entrywise):
     """Least s with entries at most max|theta0| - x, for a diagonal covariance: clipping."""
 
-    norm = "l1"
+    order = 1.0
 
     def extent(self) -> tuple[float, float]:
         return float(np.abs(self.theta0).max()), float(self.cov.sum())
@@ -126,7 +128,7 @@ class LassoPath(_Entrywise):
     theta = theta0 - cov^{-1} g; entries with |g_i| < x are exactly zero.
     """
 
-    norm = "linf"
+    order = np.inf
 
     def extent(self) -> tuple[float, float]:
         return float(np.abs(self.cov @ self.theta0).max()), 1.0
@@ -145,7 +147,7 @@ class LassoPath(_Entrywise):
 class BoundedPath(_Entrywise):
     """Least s with entries at most max|theta0| - x, one bounded least squares per point."""
 
-    norm = "l1"
+    order = 1.0
 
     def extent(self) -> tuple[float, float]:
         slope = len(self.theta0) * float(np.linalg.norm(self.cov, 2))
@@ -159,29 +161,29 @@ class BoundedPath(_Entrywise):
         )
 
 
-def path(theta0: Array, sigma2: float, norm: str, cov: Array | None) -> RegularisationPath:
+def path(theta0: Array, sigma2: float, order: float, cov: Array | None) -> RegularisationPath:
     """The family for a ball's norm; closed form unless l1 or linf meets a correlated covariance.
 
     Args:
         theta0, sigma2, cov: the model, checked.
-        norm: the norm of the ball.
+        order: of the norm of the ball.
     """
-    if norm == "l2":
+    if order == 2:
         return RidgePath(theta0, sigma2, cov)
     matrix = np.eye(len(theta0)) if cov is None else cov
     variances = np.diag(matrix)
     if cov is None or np.array_equal(matrix, np.diag(variances)):
-        _positive(norm, variances)
-        return (DiagonalLassoPath if norm == "linf" else DiagonalBoundedPath)(
+        _positive(variances)
+        return (DiagonalLassoPath if np.isinf(order) else DiagonalBoundedPath)(
             theta0, sigma2, variances
         )
-    _positive(norm, np.linalg.eigvalsh(matrix))
-    return (LassoPath if norm == "linf" else BoundedPath)(theta0, sigma2, matrix)
+    _positive(np.linalg.eigvalsh(matrix))
+    return (LassoPath if np.isinf(order) else BoundedPath)(theta0, sigma2, matrix)
 
 
-def _positive(norm: str, eigenvalues: Array) -> None:
+def _positive(eigenvalues: Array) -> None:
     if eigenvalues.min() <= 1e-10 * eigenvalues.max():
-        raise AdvlabError(f"{norm} minimisers need a positive definite cov", "a singular one")
+        raise AdvlabError("l1 and linf minimisers need a positive definite cov", "a singular one")
 
 
 def _each(x: Array, dimension: int, point: Callable[[float], Array]) -> Array:

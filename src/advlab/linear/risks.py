@@ -19,15 +19,18 @@ from ..core.checks import (
     together,
     vector,
 )
-from .inputs import C0, HasBall, ball_of, norm_name
+from ..threats.norms import dual_order, order_of
+from .inputs import C0, HasBall, ball_of
 
-DUAL = {"l2": "l2", "linf": "l1", "l1": "linf"}
 
-
-def length(theta: Array, norm: str) -> Numbers:
-    """The l1, l2 or linf norm along the last axis."""
-    order = {"l1": 1, "l2": 2, "linf": np.inf}[norm]
+def length(theta: Array, order: float) -> Numbers:
+    """The norm of this order along the last axis."""
     return np.linalg.norm(theta, ord=order, axis=-1)
+
+
+def dual_length(theta: Array, norm: str) -> Numbers:
+    """max of <theta, z> over the unit ball of the norm, along the last axis of theta."""
+    return length(theta, dual_order(order_of(norm)))
 
 
 def squared_distance(difference: Array, cov: Array | None) -> Numbers:
@@ -113,7 +116,7 @@ def adversarial_risks(
 ) -> Numbers:
     """`adversarial_risk` for many radii; they broadcast with the batch axes of theta (..., d)."""
     s = residual_std(theta, theta0, sigma2, cov)
-    q = length(np.asarray(theta, dtype=np.float64), DUAL[norm_name(norm)])
+    q = dual_length(np.asarray(theta, dtype=np.float64), norm)
     radius = nonnegative("radii", radii)
     together(theta=np.asarray(s), radii=radius)
     return closed_form(s, q, radius[()])

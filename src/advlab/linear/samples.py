@@ -6,7 +6,7 @@ from scipy.optimize import minimize
 from ..core.checks import Array, ArrayLike, Numbers, Scalar, nonnegative, scalar, stack
 from .inputs import HasBall, ball_of
 from .interpolation import check_samples
-from .risks import DUAL, length
+from .risks import dual_length
 
 
 def empirical_risk(theta: ArrayLike, x: ArrayLike, y: ArrayLike, ball: HasBall) -> Numbers:
@@ -24,7 +24,7 @@ def empirical_risk(theta: ArrayLike, x: ArrayLike, y: ArrayLike, ball: HasBall) 
     design, target = check_samples(x, y)
     model = stack("theta", theta, design.shape[1])
     residual = np.abs(model @ design.T - target)
-    q = np.asarray(length(model, DUAL[norm]))
+    q = np.asarray(dual_length(model, norm))
     return ((residual + radius * q[..., None]) ** 2).mean(axis=-1)
 
 

@@ -6,10 +6,11 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from ..core.checks import Array, Scalar, chosen, length, points_of, signs
+from ..core.checks import Array, Scalar, length, points_of, signs
 from ..core.errors import AdvlabError
+from ..threats.norms import order_of
 
-METRIC: dict[str, Any] = {"l2": "euclidean", "linf": "chebyshev"}
+METRIC: dict[float, Any] = {2.0: "euclidean", np.inf: "chebyshev"}
 
 
 @dataclass(frozen=True)
@@ -26,10 +27,11 @@ class Separation:
 
 def separation(points: Any, labels: Any, norm: str) -> Separation:
     """The least distance of two points with different labels, and which they are."""
-    chosen("norm", norm, tuple(METRIC))
+    if order_of(norm) not in METRIC:
+        raise AdvlabError("norm must be l2 or linf", repr(norm))
     rows = points_of(points)
     y = signs(labels, len(rows))
-    apart = np.where(y[:, None] != y, cdist(rows, rows, METRIC[norm]), np.inf)
+    apart = np.where(y[:, None] != y, cdist(rows, rows, METRIC[order_of(norm)]), np.inf)
     i, j = (int(one) for one in np.unravel_index(apart.argmin(), apart.shape))
     least = float(apart[i, j])
     return Separation(least, (i, j) if np.isfinite(least) else None)

@@ -1,6 +1,25 @@
-"""Threat sets: what an adversary may do to an input. All geometry lives in this room."""
+"""Threat sets: what an adversary may do to an input. All geometry lives in this room.
 
-from .ball import Ball as Ball
-from .base import Norm as Norm
-from .base import Threat as Threat
-from .cap import Cap as Cap
+Names are imported when first used: `norms` serves closed forms that do without torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .ball import Ball as Ball
+    from .base import Threat as Threat
+    from .cap import Cap as Cap
+    from .norms import Norm as Norm
+
+_NAMES = {"Ball": "ball", "Cap": "cap", "Norm": "norms", "Threat": "base"}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NAMES:
+        return getattr(import_module(f".{_NAMES[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_NAMES])

@@ -1,5 +1,7 @@
 """Balls in l1, l2 and linf, alone or cut by a box."""
 
+from typing import TYPE_CHECKING
+
 import torch
 from jaxtyping import Bool, Float
 from pydantic import model_validator
@@ -7,22 +9,37 @@ from torch import Tensor
 
 from ..core.errors import AdvlabError
 from ..core.randomness import Rng
-from .base import Norm, Threat, check_finite, per_example, unit_l2
+from .base import Threat, check_finite, distances, per_example, unit_l2
+from .norms import DUAL as DUAL
+from .norms import ORDER, Norm
 from .sampling import uniform_in_ball
 from .solve import fill_l1, shrink_to_l1, stretch_to_l2
-
-ORDER: dict[str, float] = {"l1": 1.0, "l2": 2.0, "linf": float("inf")}
-DUAL: dict[str, float] = {"l1": float("inf"), "l2": 2.0, "linf": 1.0}
 
 
 class Ball(Threat):
     """Every point within `radius` of the center in the norm and, where one is given, in the box.
 
-    There is no default box: data in R^d is never clamped.
+    Args:
+        norm: "l1", "l2" or "linf".
+        radius: At least zero; at zero the set is its center.
+        box: The least and the largest value that any coordinate may have. There is no default box:
+            data in R^d is never clamped.
+
+    Example:
+        >>> ball = Ball("linf", 8 / 255, box=(0, 1))
+        >>> attacked = ball.project(x + noise, x)
+        >>> highest = ball.support(weight.expand_as(x), x)   # max of <weight, .>, one value per row
     """
 
     norm: Norm
     box: tuple[float, float] | None = None
+    arguments = ("norm", "radius", "box")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, norm: Norm, radius: float, box: tuple[float, float] | None = None
+        ) -> None: ...
 
     @model_validator(mode="after")
     def _box_is_ordered(self) -> "Ball":
@@ -37,7 +54,7 @@ class Ball(Threat):
         if self.radius == 0:
             return center.clone()
         if self.norm == "linf":
-            low, high = self._interval(center)
+            low, high = self.interval(center)
             return torch.minimum(torch.maximum(point, low), high)
         move = (point - center).flatten(1)
         if self.norm == "l2" and self.box is None:
@@ -61,7 +78,7 @@ class Ball(Threat):
         if self.box is None or self.radius == 0:
             return center + self.radius * self.steepest(grad)
         if self.norm == "linf":
-            low, high = self._interval(center)
+            low, high = self.interval(center)
             moved = torch.where(grad > 0, high, low)
             return torch.where(grad == 0, center, moved)
         gain = grad.flatten(1)
@@ -94,20 +111,73 @@ class Ball(Threat):
         """
         if self.radius == 0:
             return center.clone()
-        low, high = self._interval(center)
+        low, high = self.interval(center)
         move = uniform_in_ball(
             self.norm, self.radius, (low - center).flatten(1), (high - center).flatten(1), rng
         )
         return self._clamp(center + move.reshape(center.shape))
 
-    def norm_of(self, move: Float[Tensor, "batch *shape"]) -> Float[Tensor, " batch"]:
-        return torch.linalg.vector_norm(move.flatten(1), ORDER[self.norm], dim=1)
+    def support(
+        self, direction: Float[Tensor, "batch *shape"], center: Float[Tensor, "batch *shape"]
+    ) -> Float[Tensor, " batch"]:
+        """max of <direction, x> over ball and box: exact for every norm."""
+        if self.box is None:
+            return self._over_ball(direction, center)
+        if self.norm == "linf":
+            return self._over_interval(direction, center)
+        return _inner(direction, self.maximiser(direction, center))
 
-    def dual_norm(self, w: Float[Tensor, "*batch_and_shape"]) -> Float[Tensor, "*batch"]:
-        """max of <w, move> over the unit ball: rows of a batch, or one number for one vector."""
-        rows = w[None] if w.ndim == 1 else w.flatten(1)
-        dual = torch.linalg.vector_norm(rows, DUAL[self.norm], dim=1)
-        return dual[0] if w.ndim == 1 else dual
+    def support_bound(
+        self, direction: Float[Tensor, "batch *shape"], center: Float[Tensor, "rows *shape"]
+    ) -> Float[Tensor, " batch"]:
+        """The support function, or where a box cuts an l1 or l2 ball, whose exact value takes a
+        sort, the smaller of the ball's and that of the interval around ball and box."""
+        if self.box is None:
+            return self._over_ball(direction, center)
+        over_interval = self._over_interval(direction, center)
+        if self.norm == "linf":
+            return over_interval
+        return torch.minimum(self._over_ball(direction, center), over_interval)
+
+    def interval(
+        self, center: Float[Tensor, "batch *shape"]
+    ) -> tuple[Float[Tensor, "batch *shape"], Float[Tensor, "batch *shape"]]:
+        """The least and the largest value of every coordinate over ball and box."""
+        low, high = center - self.radius, center + self.radius
+        if self.box is None:
+            return low, high
+        # A center a rounding outside the box must still be inside its own set.
+        low = torch.minimum(low.clamp(min=self.box[0]), center)
+        return low, torch.maximum(high.clamp(max=self.box[1]), center)
+
+    @property
+    def order(self) -> float:
+        """The p of the norm."""
+        return ORDER[self.norm]
+
+    @property
+    def within_radius(self) -> bool:
+        return True
+
+    @property
+    def ball_norm(self) -> Norm | None:
+        return self.norm if self.box is None else None
+
+    def box_and_ball(
+        self, center: Float[Tensor, "batch *shape"]
+    ) -> tuple[tuple[Tensor, Tensor] | None, float | None] | None:
+        """For linf and l2; l1 balls are neither."""
+        if self.norm == "l1":
+            return None
+        if self.norm == "linf":
+            return self.interval(center), None
+        return None if self.box is None else self.interval(center), self.radius
+
+    def meeting_radius(
+        self, x: Float[Tensor, "n *shape"], other: Float[Tensor, "m *shape"]
+    ) -> Float[Tensor, "n m"]:
+        """Half the distance: the point halfway is in every box that holds both centers."""
+        return distances(x.flatten(1), other.flatten(1), self.order) / 2
 
     def contains(
         self,
@@ -140,13 +210,12 @@ class Ball(Threat):
                 "declare the box of your data, or put normalisation inside the model",
             )
 
-    def _interval(self, center: Tensor) -> tuple[Tensor, Tensor]:
-        low, high = center - self.radius, center + self.radius
-        if self.box is None:
-            return low, high
-        # A center a rounding outside the box must still be inside its own set.
-        low = torch.minimum(low.clamp(min=self.box[0]), center)
-        return low, torch.maximum(high.clamp(max=self.box[1]), center)
+    def _over_ball(self, direction: Tensor, center: Tensor) -> Tensor:
+        return _inner(direction, center) + self.radius * self.dual_norm(direction)
+
+    def _over_interval(self, direction: Tensor, center: Tensor) -> Tensor:
+        low, high = self.interval(center)
+        return _inner(direction, torch.where(direction > 0, high, low))
 
     def _room(self, move: Float[Tensor, "batch d"], center: Tensor) -> Float[Tensor, "batch d"]:
         """How far each coordinate may go in the direction of `move` before it meets the box."""
@@ -157,11 +226,6 @@ class Ball(Threat):
 
     def _clamp(self, point: Tensor) -> Tensor:
         return point if self.box is None else point.clamp(*self.box)
-
-    @property
-    def order(self) -> float:
-        """The order of the norm: 1, 2 or infinity."""
-        return ORDER[self.norm]
 
     @property
     def convex(self) -> bool:
@@ -184,3 +248,7 @@ class Ball(Threat):
         """One uniform draw per row from the unit ball of the norm, without the box."""
         ones = torch.ones_like(like).flatten(1)
         return uniform_in_ball(self.norm, 1.0, -ones, ones, rng).reshape(like.shape)
+
+
+def _inner(a: Tensor, b: Tensor) -> Float[Tensor, " batch"]:
+    return (a * b).flatten(1).sum(1)

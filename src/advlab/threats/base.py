@@ -4,7 +4,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Literal
+from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Bool, Float, Shaped
@@ -15,14 +15,61 @@ from ..core.config import Config
 from ..core.errors import AdvlabError
 from ..core.randomness import Rng, normal, uniform
 from .hyperplane import Box, nearest_plane, onto_plane
+from .norms import Norm, dual_order
 
-Norm = Literal["l1", "l2", "linf"]
+STATED = (
+    "support",
+    "support_bound",
+    "interval",
+    "within_radius",
+    "ball_norm",
+    "box_and_ball",
+    "meeting_radius",
+)
+"""What holds for a set as a whole: a subclass that changes the set does not inherit these."""
 
 
 class Threat(Config):
-    """The points an adversary may move a center to: a closed set around each center."""
+    """The points an adversary may move a center to: a closed set around each center.
+
+    A set writes the abstract methods; attacks need no more. With `support` it can be certified.
+    The members listed in STATED are trusted by certificates and closed forms without looking, so
+    they are not inherited by a subclass that changes its parent in any other member: those that it
+    does not define itself fall back to what is true of every set. A ball that is made larger by
+    overriding `contains` and `project` thus has no support function until it states one.
+
+    Args:
+        radius: How far the set reaches from its center, at least zero and finite.
+
+    Example:
+        >>> class Slab(Ball):                        # moves along the first coordinate only
+        ...     def project(self, point, center): ...
+        ...     def contains(self, point, center, slack=None): ...
+        ...     def support(self, direction, center):
+        ...         along = (direction * center).flatten(1).sum(1)
+        ...         return along + self.radius * direction.flatten(1)[:, 0].abs()
+    """
 
     radius: NonNegativeFloat
+    arguments: ClassVar[tuple[str, ...]] = ("radius",)
+    """The settings that may be given by position, in this order."""
+
+    def __init__(self, *values: Any, **settings: Any):
+        names = type(self).arguments
+        if len(values) > len(names):
+            raise AdvlabError(f"at most {len(names)} settings ({', '.join(names)})", len(values))
+        twice = [name for name in names[: len(values)] if name in settings]
+        if twice:
+            raise AdvlabError(f"{type(self).__name__}: one value for {twice[0]}", "two")
+        super().__init__(**dict(zip(names, values, strict=False)), **settings)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **kwargs: Any) -> None:
+        super().__pydantic_init_subclass__(**kwargs)
+        for name in STATED:
+            parents = cls.__mro__[: cls.__mro__.index(_owner(cls, name))]
+            if any(_changes(parent, cls) for parent in parents):
+                setattr(cls, name, vars(Threat)[name])
 
     @abstractmethod
     def project(
@@ -56,15 +103,101 @@ class Threat(Config):
     def check_center(self, center: Tensor) -> None:
         """Refuse centers around which the set makes no sense, with the reason."""
 
-    def with_radius(self, radius: float) -> "Threat":
-        return type(self)(**{**self.model_dump(), "radius": radius})
+    def support(
+        self, direction: Float[Tensor, "batch *shape"], center: Float[Tensor, "batch *shape"]
+    ) -> Float[Tensor, " batch"]:
+        """The support function: max of <direction, x> over the points x of each center's set.
 
-    # What attacks ask of a set. The answers here suit any set whose moves have Euclidean lengths.
+        Args:
+            direction: One linear function per row.
+            center: The center of the set of each row.
+
+        Returns:
+            One value per row, exact up to rounding. Without a definition of its own a set refuses.
+        """
+        raise AdvlabError("a set that states its support function", type(self).__name__)
+
+    @property
+    def states_support(self) -> bool:
+        """Whether the support function is stated, for exactly this set (see the class)."""
+        return type(self).support is not Threat.support
+
+    def support_bound(
+        self, direction: Float[Tensor, "batch *shape"], center: Float[Tensor, "rows *shape"]
+    ) -> Float[Tensor, " batch"]:
+        """At least the support function, where a set has a cheaper bound than the exact value.
+
+        Args:
+            direction: One linear function per row.
+            center: The center of the set of each row, or one center for all rows.
+        """
+        return self.support(direction, center.expand_as(direction))
+
+    def interval(
+        self, center: Float[Tensor, "batch *shape"]
+    ) -> tuple[Float[Tensor, "batch *shape"], Float[Tensor, "batch *shape"]]:
+        """The least and the largest value of every coordinate over each set.
+
+        By default the support function in the directions of the axes, an example at a time.
+        """
+        ends = []
+        for one in center:
+            axes = torch.eye(one.numel(), dtype=one.dtype, device=one.device)
+            axes, centers = axes.reshape(-1, *one.shape), one.expand(one.numel(), *one.shape)
+            ends.append((-self.support(-axes, centers), self.support(axes, centers)))
+        low, high = (
+            torch.stack(end).reshape(center.shape) if ends else center.clone()
+            for end in (zip(*ends, strict=True) if ends else ((), ()))
+        )
+        return low, high
+
+    @property
+    def within_radius(self) -> bool:
+        """Whether all points are within `radius` of their center in the norm of `order`."""
+        return False
+
+    @property
+    def ball_norm(self) -> Norm | None:
+        """The norm in which the set is all that is within `radius`, and nothing else, if any."""
+        return None
+
+    def box_and_ball(
+        self, center: Float[Tensor, "batch *shape"]
+    ) -> tuple[tuple[Tensor, Tensor] | None, float | None] | None:
+        """The set as {low <= x <= high} and {||x - center||_2 <= radius} together, where it is one.
+
+        Returns:
+            The interval and the Euclidean radius, each None if the set is not cut by it; None for
+            sets that are not of this kind.
+        """
+        return None
+
+    def meeting_radius(
+        self, x: Float[Tensor, "n *shape"], other: Float[Tensor, "m *shape"]
+    ) -> Float[Tensor, "n m"]:
+        """The least radius at which the sets around each pair of centers have a point in common."""
+        raise AdvlabError("a set that states when two of them meet", type(self).__name__)
 
     @property
     def order(self) -> float:
-        """The order p of the norm in which moves are measured."""
+        """The p of the norm that moves are measured in: 1, 2 or infinity."""
         return 2.0
+
+    def norm_of(self, move: Float[Tensor, "batch *shape"]) -> Float[Tensor, " batch"]:
+        """The norm of each row."""
+        return torch.linalg.vector_norm(move.flatten(1), self.order, dim=1)
+
+    def dual_norm(self, w: Float[Tensor, "*batch_and_shape"]) -> Float[Tensor, "*batch"]:
+        """max of <w, move> over the unit ball: rows of a batch, or one number for one vector."""
+        rows = w[None] if w.ndim == 1 else w.flatten(1)
+        dual = torch.linalg.vector_norm(rows, dual_order(self.order), dim=1)
+        return dual[0] if w.ndim == 1 else dual
+
+    def with_radius(self, radius: float) -> "Threat":
+        """The same kind of set with another radius."""
+        return type(self)(**{**self.model_dump(), "radius": radius})
+
+    # What attacks ask of a set. The answers here suit any set whose moves have Euclidean lengths.
 
     @property
     def sparse(self) -> bool:
@@ -95,14 +228,6 @@ class Threat(Config):
     def to_domain(self, point: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
         """The point brought back to where inputs can lie, however far from any center."""
         return point if self.limits is None else point.clamp(*self.limits)
-
-    def norm_of(self, move: Float[Tensor, "batch *shape"]) -> Float[Tensor, " batch"]:
-        """The length of each row's move."""
-        return torch.linalg.vector_norm(move.flatten(1), self.order, dim=1)
-
-    def dual_norm(self, w: Float[Tensor, "*batch_and_shape"]) -> Float[Tensor, "*batch"]:
-        """max of <w, move> over moves of length one: rows of a batch, or one vector."""
-        return w.norm() if w.ndim == 1 else w.flatten(1).norm(dim=1)
 
     def onto_plane(
         self,
@@ -139,6 +264,17 @@ class Threat(Config):
             yield self.project(center + self.radius * offset.to(center), center)
 
 
+def _owner(cls: type, name: str) -> type:
+    return next(parent for parent in cls.__mro__ if name in vars(parent))
+
+
+def _changes(parent: type, cls: type) -> bool:
+    """Whether a class gives a new meaning to a member of the classes after it."""
+    after = cls.__mro__[cls.__mro__.index(parent) + 1 :]
+    own = (name for name in vars(parent) if not name.startswith(("__", "_abc", "model_")))
+    return any(name in vars(other) for name in own if name != "arguments" for other in after)
+
+
 def check_finite(values: Tensor, what: str) -> None:
     if not values.is_floating_point():
         raise AdvlabError(
@@ -168,3 +304,10 @@ def unit_l2(vectors: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
     largest = vectors.abs().amax(1, keepdim=True)
     scaled = torch.where(largest > 0, vectors / largest, 0.0)
     return torch.where(largest > 0, scaled / scaled.norm(dim=1, keepdim=True), 0.0)
+
+
+def distances(
+    a: Float[Tensor, "n d"], b: Float[Tensor, "m d"], order: float
+) -> Float[Tensor, "n m"]:
+    """The p-norm distance of every pair of rows, with all its digits for rows that are close."""
+    return torch.cdist(a, b, p=order, compute_mode="donot_use_mm_for_euclid_dist")

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import torch
 from jaxtyping import Bool, Float
@@ -11,13 +12,26 @@ from torch import Tensor
 
 from ..core.errors import AdvlabError
 from ..core.randomness import Rng, normal, uniform
-from .base import Threat, check_finite, unit_l2
+from .base import Threat, check_finite, distances, unit_l2
 
 
 class Cap(Threat):
-    """Every point of the unit sphere within Euclidean distance `radius` of the center."""
+    """Every point of the unit sphere within Euclidean distance `radius` of the center.
+
+    Args:
+        radius: Between 0 and 2, at which the cap is the whole sphere.
+
+    Example:
+        >>> cap = Cap(0.1)
+        >>> x = x / x.norm(dim=1, keepdim=True)      # centers lie on the unit sphere
+        >>> attacked = cap.maximiser(gradient, x)
+    """
 
     radius: float = Field(ge=0.0, le=2.0)
+
+    if TYPE_CHECKING:
+
+        def __init__(self, radius: float) -> None: ...
 
     def project(
         self, point: Float[Tensor, "batch *shape"], center: Float[Tensor, "batch *shape"]
@@ -65,6 +79,31 @@ class Cap(Threat):
         near = (flat - center.flatten(1)).norm(dim=1) <= self.radius + slack
         return near & ((flat.norm(dim=1) - 1).abs() <= slack)
 
+    def support(
+        self, direction: Float[Tensor, "batch *shape"], center: Float[Tensor, "batch *shape"]
+    ) -> Float[Tensor, " batch"]:
+        """max of <direction, x> over the cap: its value at the maximiser."""
+        return (direction * self.maximiser(direction, center)).flatten(1).sum(1)
+
+    def interval(
+        self, center: Float[Tensor, "batch *shape"]
+    ) -> tuple[Float[Tensor, "batch *shape"], Float[Tensor, "batch *shape"]]:
+        """cos(max(angle to the axis - angle of the cap, 0)) for both directions of every axis."""
+        return torch.minimum(-self._top(-center), center), torch.maximum(self._top(center), center)
+
+    @property
+    def within_radius(self) -> bool:
+        return True
+
+    def meeting_radius(
+        self, x: Float[Tensor, "n *shape"], other: Float[Tensor, "m *shape"]
+    ) -> Float[Tensor, "n m"]:
+        """The chord to the point halfway along the great circle, in two dimensions or more."""
+        x, other = x.flatten(1), other.flatten(1)
+        # atan2 keeps its digits where points are close and where they are antipodes.
+        angle = 2 * torch.atan2(distances(x, other, 2.0) / 2, distances(x, -other, 2.0) / 2)
+        return 2 * (angle / 4).sin()
+
     def check_center(self, center: Tensor) -> None:
         check_finite(center, "inputs")
         away = (center.flatten(1).norm(dim=1) - 1).abs()
@@ -75,6 +114,14 @@ class Cap(Threat):
                 f"row {row} has norm {float(center.flatten(1)[row].norm()):.6g}",
                 "divide each input by its norm",
             )
+
+    def _top(self, center: Tensor) -> Tensor:
+        """The largest value of each coordinate, from above where rounding hides how far it is."""
+        cosine = 1 - self.radius**2 / 2
+        sine = self.radius * math.sqrt(max(0.0, 1 - self.radius**2 / 4))
+        c = unit_l2(center.flatten(1)).reshape(center.shape)
+        rest = 1 - c.square() + 8 * torch.finfo(c.dtype).eps
+        return torch.where(c >= cosine, 1.0, cosine * c + sine * rest.sqrt())
 
     def _rim(self, tangent: Tensor, c: Tensor) -> Tensor:
         cosine = 1 - self.radius**2 / 2

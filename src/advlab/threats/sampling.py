@@ -5,7 +5,8 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..core.randomness import Rng, normal, uniform
-from .base import Norm, unit_l2
+from .base import unit_l2
+from .norms import Norm
 
 TRIES = 32
 MANY, FEW_TRIES = 64, 4

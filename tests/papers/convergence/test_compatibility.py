@@ -178,8 +178,10 @@ def test_bad_input_is_refused():
 
 def test_a_threat_of_an_unknown_kind_is_refused():
     class Everywhere(Cap):
-        """Stands for a set with a geometry of its own."""
+        """A set with a geometry of its own, of which nobody knows when two of them meet."""
 
-    Everywhere.__bases__ = (Threat,)
-    with pytest.raises(AdvlabError, match=r"Ball or a Cap.*Everywhere"):
+        def contains(self, point, center):
+            return torch.ones(len(point), dtype=torch.bool)
+
+    with pytest.raises(AdvlabError, match=r"when two of them meet.*Everywhere"):
         compatibility(torch.eye(2), torch.ones(2), Everywhere(radius=0.1))

@@ -66,10 +66,18 @@ def test_neurons_that_cannot_fire_are_left_out_and_all_others_kept():
         assert len(net.index) < 12
 
 
-def test_a_threat_without_a_dual_norm_leaves_nothing_out():
+class AnyUnitVector(Cap):
+    """A set that does not state that it lies within its radius."""
+
+    def contains(self, point, center):
+        return (point.norm(dim=1) - 1).abs() < 1e-6
+
+
+@pytest.mark.parametrize(("kind", "all_kept"), [(AnyUnitVector, True), (Cap, False)])
+def test_neurons_are_left_out_only_where_the_set_states_its_reach(kind, all_kept):
     x = torch.nn.functional.normalize(data()[0].flatten(0, 1), dim=1)
-    loss = SymmetricLoss.around(stack(), data()[1].flatten(), logistic, x, Cap(radius=0.2))
-    assert [len(net.index) for net in loss.nets] == [12] * R
+    loss = SymmetricLoss.around(stack(), data()[1].flatten(), logistic, x, kind(radius=0.2))
+    assert ([len(net.index) for net in loss.nets] == [12] * R) == all_kept
     plain = ModelLoss(stack(), data()[1].flatten(), logistic)
     torch.testing.assert_close(loss(x), plain(x))
 

@@ -1,4 +1,4 @@
-"""The concave problem that is left when open convex units are put under their chords."""
+"""The concave problem that is left when undecided convex units are put under their chords."""
 
 from dataclasses import dataclass
 
@@ -7,11 +7,11 @@ import numpy as np
 from jaxtyping import Float
 from scipy import sparse
 
-from .one_hidden_layer import Score, ThreatSet
+from .one_hidden_layer import ExampleSet, Score
 
 Signs = dict[int, bool]
 """Units whose sign is decided in this part of the set."""
-DEAD = -np.inf
+INFEASIBLE = -np.inf
 
 
 @dataclass(frozen=True)
@@ -24,15 +24,15 @@ class NodeBound:
     """The unit whose chord lost most; None where nothing is lost."""
 
 
-class Relaxation:
+class ConcaveRelaxation:
     """max over x of the score's relaxation, in parts of the threat set where signs are decided."""
 
-    def __init__(self, score: Score, threat: ThreatSet):
+    def __init__(self, score: Score, threat: ExampleSet):
         self.score, self.threat = score, threat
-        on, off = score.low >= 0, score.high <= 0
-        self.slope = score.slope + (score.weights * on) @ score.rows
-        self.constant = score.constant + float((score.weights * on) @ score.shift)
-        free = ~(on | off)
+        active, inactive = score.low >= 0, score.high <= 0
+        self.slope = score.slope + (score.weights * active) @ score.rows
+        self.constant = score.constant + float((score.weights * active) @ score.shift)
+        free = ~(active | inactive)
         self.convex = np.flatnonzero(free & (score.weights > 0))
         self.concave = np.flatnonzero(free & (score.weights < 0))
 
@@ -41,18 +41,18 @@ class Relaxation:
         g, constant = self._linear_part(signs)
         decided = np.array(sorted(signs), dtype=int)
         sides = np.array([1.0 if signs[k] else -1.0 for k in sorted(signs)])
-        x, slopes, prices, infeasible = self._optimum(g, decided, sides)
-        # relu(z) >= beta z for beta in [0, 1], and price * (+-z) >= 0: a linear bound, maximised.
-        pull = np.concatenate([score.weights[self.concave] * slopes, prices * sides])
+        x, slopes, multipliers, infeasible = self._optimum(g, decided, sides)
+        # relu(z) >= beta z for beta in [0, 1], and multiplier * (+-z) >= 0: a linear bound.
+        factors = np.concatenate([score.weights[self.concave] * slopes, multipliers * sides])
         units = np.concatenate([self.concave, decided])
-        if infeasible and self._empty(decided, prices * sides):
-            return NodeBound(DEAD, DEAD, None)
-        bound = self.threat.support(g + pull @ score.rows[units])
-        bound += constant + float(pull @ score.shift[units])
-        return NodeBound(bound, score.value(x), self._worst_chord(x, signs))
+        if infeasible and self._proves_empty(decided, multipliers * sides):
+            return NodeBound(INFEASIBLE, INFEASIBLE, None)
+        bound = self.threat.support(g + factors @ score.rows[units])
+        bound += constant + float(factors @ score.shift[units])
+        return NodeBound(bound, score.value(x), self._branching_unit(x, signs))
 
     def _linear_part(self, signs: Signs) -> tuple[Float[np.ndarray, " d"], float]:
-        """Decided units as they are, open convex ones by their chords."""
+        """Decided units as they are, undecided convex ones by their chords."""
         score, g, constant = self.score, self.slope, self.constant
         for k in self.convex.tolist():
             if k in signs:
@@ -64,7 +64,7 @@ class Relaxation:
             constant += score.weights[k] * (rate * score.shift[k] + start)
         return g, constant
 
-    def _worst_chord(self, x: np.ndarray, signs: Signs) -> int | None:
+    def _branching_unit(self, x: np.ndarray, signs: Signs) -> int | None:
         score = self.score
         still = np.array([k for k in self.convex.tolist() if k not in signs], dtype=int)
         if len(still) == 0:
@@ -78,20 +78,20 @@ class Relaxation:
         loss = score.weights[still] * (chord - np.maximum(z, 0))
         return int(still[loss.argmax()])
 
-    def _empty(self, decided: np.ndarray, pull: np.ndarray) -> bool:
-        """Whether these prices prove that no point of the set has the decided signs."""
-        most = self.threat.support(pull @ self.score.rows[decided])
-        most += float(pull @ self.score.shift[decided])
-        return most < -1e-9 * float(np.abs(pull) @ np.abs(self.score.rows[decided]).sum(1))
+    def _proves_empty(self, decided: np.ndarray, factors: np.ndarray) -> bool:
+        """Whether these multipliers prove that no point of the set has the decided signs."""
+        most = self.threat.support(factors @ self.score.rows[decided])
+        most += float(factors @ self.score.shift[decided])
+        return most < -1e-9 * float(np.abs(factors) @ np.abs(self.score.rows[decided]).sum(1))
 
     def _optimum(
         self, g: np.ndarray, decided: np.ndarray, sides: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray, bool]:
-        """A best point, slopes of the concave units, prices of the decided signs, and whether the
-        solver thinks that nothing is there."""
+        """A best point, slopes of the concave units, multipliers of the decided signs, and whether
+        the solver thinks that nothing is there."""
         score, threat = self.score, self.threat
         if len(decided) == 0 and len(self.concave) == 0:
-            return threat.highest(g), np.zeros(0), np.zeros(0), False
+            return threat.maximiser(g), np.zeros(0), np.zeros(0), False
         w, d, t = score.rows[self.concave], len(g), len(self.concave)
         at = score.rows @ threat.center + score.shift
         weights = -score.weights[self.concave]
@@ -102,33 +102,36 @@ class Relaxation:
             np.hstack([-sides[:, None] * score.rows[decided], np.zeros((len(decided), t))]),
         ]
         right = [-at[self.concave], np.zeros(t), sides * at[decided]]
-        walls, room, cones = _set_rows(threat, d, t)
+        of_set, right_of_set, cones = _set_constraints(threat, d, t)
         solution = _clarabel(
             np.concatenate([-g, weights]),
-            np.vstack([*rows, walls]),
-            np.concatenate([*right, room]),
+            np.vstack([*rows, of_set]),
+            np.concatenate([*right, right_of_set]),
             sum(len(r) for r in right),
             cones,
         )
         z = np.maximum(np.asarray(solution.z), 0)
         slopes = np.clip(z[:t] / weights, 0, 1)
-        x = threat.nearest(threat.center + np.nan_to_num(np.asarray(solution.x)[:d]))
-        prices = np.nan_to_num(z[2 * t : 2 * t + len(decided)])
-        return x, np.nan_to_num(slopes), prices, "Infeasible" in str(solution.status)
+        x = threat.project(threat.center + np.nan_to_num(np.asarray(solution.x)[:d]))
+        multipliers = np.nan_to_num(z[2 * t : 2 * t + len(decided)])
+        return x, np.nan_to_num(slopes), multipliers, "Infeasible" in str(solution.status)
 
 
-def _set_rows(threat: ThreatSet, d: int, t: int) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
+def _set_constraints(
+    threat: ExampleSet, d: int, t: int
+) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
     """Rows and right sides for the move, and how many are inequalities and how many a cone."""
     eye = np.hstack([np.eye(d), np.zeros((d, t))])
-    walls, room = np.zeros((0, d + t)), np.zeros(0)
-    if threat.ball.norm == "linf" or threat.ball.box is not None:
-        walls = np.vstack([eye, -eye])
-        room = np.concatenate([threat.high - threat.center, threat.center - threat.low])
-    if threat.ball.norm == "linf":
-        return walls, room, (len(walls), 0)
+    box, room = np.zeros((0, d + t)), np.zeros(0)
+    if threat.interval is not None:
+        low, high = threat.interval
+        box = np.vstack([eye, -eye])
+        room = np.concatenate([high - threat.center, threat.center - low])
+    if threat.radius is None:
+        return box, room, (len(box), 0)
     cone = np.vstack([np.zeros((1, d + t)), -eye])
-    length = np.concatenate([[threat.ball.radius], np.zeros(d)])
-    return np.vstack([walls, cone]), np.concatenate([room, length]), (len(walls), len(cone))
+    length = np.concatenate([[threat.radius], np.zeros(d)])
+    return np.vstack([box, cone]), np.concatenate([room, length]), (len(box), len(cone))
 
 
 def _clarabel(q: np.ndarray, a: np.ndarray, b: np.ndarray, plain: int, cones: tuple[int, int]):

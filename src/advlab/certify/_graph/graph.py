@@ -33,20 +33,20 @@ class Input(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Map(Node):
+class Affine(Node):
     """x -> M x + bias for a matrix M that is never written out."""
 
     source: Shape
     """The shape of one example before."""
     bias: Tensor | None
 
-    fan = 1
+    fan_in = 1
     """How many numbers are summed for one output."""
 
     @property
-    def work(self) -> int:
-        """Multiplications an example."""
-        return math.prod(self.shape) * self.fan
+    def multiplications(self) -> int:
+        """Multiplications per example."""
+        return math.prod(self.shape) * self.fan_in
 
     def apply(self, *values: Tensor) -> Tensor:
         out = self.matrix(values[0])
@@ -60,7 +60,7 @@ class Map(Node):
         """M' a."""
         raise NotImplementedError
 
-    def magnitude(self) -> "Map":
+    def magnitude(self) -> "Affine":
         """The map with |M|, entry by entry, and no bias."""
         raise NotImplementedError
 
@@ -77,11 +77,11 @@ class Map(Node):
 
 
 @dataclass(frozen=True, eq=False)
-class Dense(Map):
+class Dense(Affine):
     weight: Tensor
 
     @property
-    def fan(self) -> int:  # type: ignore[override]
+    def fan_in(self) -> int:  # type: ignore[override]
         return self.weight.shape[1]
 
     def matrix(self, x: Tensor) -> Tensor:
@@ -100,7 +100,7 @@ class Dense(Map):
 
 
 @dataclass(frozen=True, eq=False)
-class Convolution(Map):
+class Convolution(Affine):
     weight: Tensor
     stride: list[int]
     padding: list[int]
@@ -108,7 +108,7 @@ class Convolution(Map):
     groups: int
 
     @property
-    def fan(self) -> int:  # type: ignore[override]
+    def fan_in(self) -> int:  # type: ignore[override]
         return self.weight[0].numel()
 
     def matrix(self, x: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ class Convolution(Map):
 
 
 @dataclass(frozen=True, eq=False)
-class Scale(Map):
+class Scale(Affine):
     """Number by number: factor x + bias. Batch norm in eval mode is one of these."""
 
     factor: Tensor
@@ -167,14 +167,14 @@ class Scale(Map):
 
 
 @dataclass(frozen=True, eq=False)
-class Rearrange(Map):
+class Rearrange(Affine):
     """Moves, drops, sums or averages: any linear function whose matrix has no negative entry."""
 
     function: Callable[[Tensor], Tensor]
     terms: int = 1
 
     @property
-    def fan(self) -> int:  # type: ignore[override]
+    def fan_in(self) -> int:  # type: ignore[override]
         return self.terms
 
     def matrix(self, x: Tensor) -> Tensor:
@@ -238,13 +238,13 @@ class Graph:
         return len(self.nodes) - 1
 
     @cached_property
-    def crossed(self) -> list[frozenset[int]]:
-        """The nonlinear operations that each value has behind it, its own included."""
-        behind: list[frozenset[int]] = []
+    def nonlinear_ancestors(self) -> list[frozenset[int]]:
+        """The nonlinear operations that each value is computed from, its own included."""
+        ancestors: list[frozenset[int]] = []
         for k, node in enumerate(self.nodes):
             own = frozenset({k}) if isinstance(node, NONLINEAR) else frozenset()
-            behind.append(own.union(*(behind[i] for i in node.inputs)))
-        return behind
+            ancestors.append(own.union(*(ancestors[i] for i in node.inputs)))
+        return ancestors
 
     @cached_property
     def rounding(self) -> float:
@@ -252,13 +252,14 @@ class Graph:
 
         16 is what a point may stray from its set (`Ball.contains`).
         """
-        maps = [node for node in self.nodes if isinstance(node, Map)]
-        return 16 + 4 * sum(math.sqrt(node.fan) for node in maps)
+        maps = [node for node in self.nodes if isinstance(node, Affine)]
+        return 16 + 4 * sum(math.sqrt(node.fan_in) for node in maps)
 
     def nonlinear(self) -> list[int]:
+        """The places of the nonlinear operations."""
         return [k for k, node in enumerate(self.nodes) if isinstance(node, NONLINEAR)]
 
-    def behind(self, target: int) -> set[int]:
+    def ancestors(self, target: int) -> set[int]:
         """All places that the value at `target` is computed from, itself included."""
         found = {target}
         for k in range(target, 0, -1):
@@ -266,13 +267,15 @@ class Graph:
                 found.update(self.nodes[k].inputs)
         return found
 
-    def work(self, target: int) -> int:
-        """Multiplications to compute, or to pull one row of coefficients back from, a value."""
-        nodes = (self.nodes[k] for k in self.behind(target))
-        return sum(node.work if isinstance(node, Map) else math.prod(node.shape) for node in nodes)
+    def multiplications(self, target: int) -> int:
+        """Multiplications of a value, or of one row of coefficients propagated back from it."""
+        nodes = [self.nodes[k] for k in self.ancestors(target)]
+        affine = sum(node.multiplications for node in nodes if isinstance(node, Affine))
+        return affine + sum(math.prod(n.shape) for n in nodes if not isinstance(n, Affine))
 
-    def widest(self, target: int) -> int:
-        return max(math.prod(self.nodes[k].shape) for k in self.behind(target))
+    def max_width(self, target: int) -> int:
+        """The most numbers that any value has on the way to the target."""
+        return max(math.prod(self.nodes[k].shape) for k in self.ancestors(target))
 
     def values(self, x: Tensor) -> list[Tensor]:
         """Every value at these inputs."""

@@ -8,40 +8,42 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ...threats import Ball
-from .backward import Pulled, pull, units
+from ...threats import Threat
+from .backward import LinearBound, propagate_backward, unit_vectors
 from .graph import Graph, Relu
-from .region import Region
+from .input_sets import InputSets
 
 Vector = Float[np.ndarray, " d"]
 Units = Float[np.ndarray, " m"]
 
 
 @dataclass(frozen=True)
-class ThreatSet:
-    """Ball and box around one example."""
+class ExampleSet:
+    """The threat set of one example: {low <= x <= high} and {||x - center||_2 <= radius}."""
 
-    ball: Ball
+    threat: Threat
     center: Vector
-    low: Vector
-    high: Vector
+    interval: tuple[Vector, Vector] | None
+    radius: float | None
 
     def support(self, g: Vector) -> float:
         """max of <g, x> over the set."""
-        if self.ball.norm == "linf":
-            return float(np.maximum(g * self.low, g * self.high).sum())
-        if self.ball.box is None:
-            return float(g @ self.center + self.ball.radius * np.linalg.norm(g))
-        return float(g @ self.highest(g))
+        if self.interval is None and self.radius is not None:
+            return float(g @ self.center + self.radius * np.linalg.norm(g))
+        if self.radius is None and self.interval is not None:
+            low, high = self.interval
+            return float(np.maximum(g * low, g * high).sum())
+        return float(g @ self.maximiser(g))
 
-    def highest(self, g: Vector) -> Vector:
+    def maximiser(self, g: Vector) -> Vector:
         """The point of the set where <g, x> is largest."""
         rows = (torch.from_numpy(value)[None] for value in (g, self.center))
-        return self.ball.maximiser(*rows)[0].numpy()
+        return self.threat.maximiser(*rows)[0].numpy()
 
-    def nearest(self, point: Vector) -> Vector:
+    def project(self, point: Vector) -> Vector:
+        """The point of the set nearest to `point`."""
         rows = (torch.from_numpy(value)[None] for value in (point, self.center))
-        return self.ball.project(*rows)[0].numpy()
+        return self.threat.project(*rows)[0].numpy()
 
 
 @dataclass(frozen=True)
@@ -57,75 +59,91 @@ class Score:
     slope: Vector
     constant: float
     slack: float
-    """For the rounding of the network's own dtype, see `bounds.highest`."""
+    """For the rounding of the network's own dtype, see `margin_bounds.upper_bound`."""
 
     def value(self, x: Vector) -> float:
+        """The margin at one point."""
         hidden = np.maximum(self.rows @ x + self.shift, 0)
         return float(self.weights @ hidden + self.slope @ x + self.constant)
 
 
 @dataclass(frozen=True)
-class Hidden:
+class OneHiddenLayer:
     """The hidden layer, and the threat sets of all examples."""
 
     places: list[int]
-    leaks: Units
+    negative_slopes: Units
+    """Of leaky ReLU; zero for ReLU."""
     rows: Float[np.ndarray, "m d"]
     shift: Units
     low: Float[np.ndarray, "n m"]
     high: Float[np.ndarray, "n m"]
-    region: Region
+    sets: InputSets
 
     @classmethod
-    def of(cls, graph: Graph, region: Region) -> "Hidden":
-        rows, shift, leaks = [region.center[:0].flatten(1)], [region.size[:0]], [region.size[:0]]
+    def of(cls, graph: Graph, sets: InputSets) -> "OneHiddenLayer":
+        """The layer of a network that has no other nonlinear operation than its ReLUs."""
+        none = sets.largest_norm[:0]
+        rows, shift, slopes = [sets.center[:0].flatten(1)], [none], [none]
         for k in graph.nonlinear():
             node = graph.nodes[k]
             numbers = int(np.prod(node.shape))
-            a = units(torch.arange(numbers), node.shape, region.center)
-            back = pull(graph, Pulled.start(node.inputs[0], a), torch.arange(0), None)
-            rows.append(back.waiting[0].flatten(1))
+            a = unit_vectors(torch.arange(numbers), node.shape, sets.center)
+            start = LinearBound.of(node.inputs[0], a)
+            back = propagate_backward(graph, start, torch.arange(0), None)
+            rows.append(back.coefficients[0].flatten(1))
             shift.append(back.constant)
             slope = node.slope if isinstance(node, Relu) else 0.0
-            leaks.append(torch.full_like(back.constant, slope))
-        wide = Region(region.center.double(), region.ball)
-        w, b = torch.cat(rows).double(), torch.cat(shift).double()
-        low, high = _ends(wide, w, b)
-        joined = torch.cat(leaks).double()
-        leaks_w_b = (_numpy(joined), _numpy(w), _numpy(b))
-        return cls(graph.nonlinear(), *leaks_w_b, _numpy(low), _numpy(high), wide)
+            slopes.append(torch.full_like(back.constant, slope))
+        wide = InputSets(sets.center.double(), sets.threat)
+        w, b, left = (torch.cat(parts).double() for parts in (rows, shift, slopes))
+        low, high = (_numpy(end) for end in _preactivation_bounds(wide, w, b))
+        weights = (_numpy(left), _numpy(w), _numpy(b))
+        return cls(graph.nonlinear(), *weights, low, high, wide)
 
-    def threat(self, row: int) -> ThreatSet:
-        ends = (self.region.center, self.region.low, self.region.high)
-        return ThreatSet(self.region.ball, *(_numpy(end[row].flatten()) for end in ends))
+    def example_sets(self) -> list[ExampleSet]:
+        """The threat set of each example, as a box and a Euclidean ball."""
+        threat, centers = self.sets.threat, _numpy(self.sets.center.flatten(1))
+        parts = threat.box_and_ball(self.sets.center)
+        if parts is None:
+            raise TypeError(f"{threat} is not a box and a Euclidean ball")
+        interval, radius = parts
+        if interval is None:
+            return [ExampleSet(threat, center, None, radius) for center in centers]
+        low, high = (_numpy(end.flatten(1)) for end in interval)
+        ends = zip(centers, low, high, strict=True)
+        return [ExampleSet(threat, c, (a, b), radius) for c, a, b in ends]
 
     def scores(self, graph: Graph, a: Tensor, rows: Tensor) -> Iterator[Score]:
         """What <a, outputs> is as a function of the input, leaks moved to the linear part."""
-        back = pull(graph, Pulled.start(graph.output, a), rows, None)
+        back = propagate_backward(graph, LinearBound.of(graph.output, a), rows, None)
         none = torch.zeros(len(a), 0, dtype=a.dtype)
-        tops = [back.waiting[k].reshape(len(a), -1) for k in self.places if k in back.waiting]
+        found = back.coefficients
+        tops = [found[k].reshape(len(a), -1) for k in self.places if k in found]
         weights = _numpy(torch.cat([none, *tops], 1).double())
-        direct = back.waiting.get(0, torch.zeros(len(a), *self.region.center.shape[1:]))
+        direct = found.get(0, torch.zeros(len(a), *self.sets.center.shape[1:]))
         slopes, constants = _numpy(direct.double().flatten(1)), _numpy(back.constant.double())
         unit = torch.finfo(a.dtype).eps * graph.rounding
+        threat, largest = self.sets.threat, self.sets.largest_norm
         for i, row in enumerate(rows.tolist()):
-            leaking = weights[i] * self.leaks
+            leaking = weights[i] * self.negative_slopes
             low, high = self.low[row], self.high[row]
-            size = np.abs(weights[i]) @ np.maximum(np.abs(low), np.abs(high)) + float(back.size[i])
-            size += float(self.region.ball.dual_norm(direct[i].flatten()) * self.region.size[row])
+            size = np.abs(weights[i]) @ np.maximum(np.abs(low), np.abs(high))
+            size += float(back.magnitude[i])
+            size += float(threat.dual_norm(direct[i].flatten()) * largest[row])
             yield Score(
                 self.rows, self.shift, low, high, weights[i] - leaking,
                 slopes[i] + leaking @ self.rows, constants[i] + leaking @ self.shift, unit * size,
             )  # fmt: skip
 
 
-def _ends(region: Region, w: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
+def _preactivation_bounds(sets: InputSets, w: Tensor, b: Tensor) -> tuple[Tensor, Tensor]:
     """The least and largest w x + b of each example and unit, exact also where a box cuts."""
-    n, m = len(region), len(w)
+    n, m = len(sets), len(w)
     index = torch.arange(n).repeat_interleave(m)
-    a = w.repeat(n, 1).reshape(n * m, *region.center.shape[1:])
-    high = region.highest(a, index, tight=True)[0].reshape(n, m) + b
-    low = b - region.highest(-a, index, tight=True)[0].reshape(n, m)
+    a = w.repeat(n, 1).reshape(n * m, *sets.center.shape[1:])
+    high = sets.upper_bound(a, index, exact=True)[0].reshape(n, m) + b
+    low = b - sets.upper_bound(-a, index, exact=True)[0].reshape(n, m)
     return low, high
 
 

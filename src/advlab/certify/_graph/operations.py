@@ -1,4 +1,4 @@
-"""What each tensor operation is in a graph: one short reader an operation."""
+"""What each tensor operation is in a graph: one short reader per operation."""
 
 import math
 from typing import Any
@@ -7,14 +7,14 @@ import torch
 from torch import Tensor
 
 from .graph import Convolution, Dense, MaxPool, Rearrange, Relu, Scale, Sum
-from .tracing import Reader, Trace, Unreadable, flat
+from .tracing import Reader, Trace, UnsupportedNetwork, flat
 
 
 def _the_input(trace: Trace, args: tuple) -> int:
     """The place of the first argument, when no other argument comes from the inputs."""
     place = trace.place(args[0])
-    if place is None or any(trace.followed(other) for other in flat(args[1:])):
-        raise Unreadable("a product of two values that both depend on the input")
+    if place is None or any(trace.tracked(other) for other in flat(args[1:])):
+        raise UnsupportedNetwork("a product of two values that both depend on the input")
     return place
 
 
@@ -23,7 +23,7 @@ def _constant(trace: Trace, value: Any, ndim: int) -> Tensor:
     constant = torch.as_tensor(value, dtype=trace.like.dtype, device=trace.like.device).detach()
     if constant.ndim == ndim:
         if len(constant) != 1:
-            raise Unreadable("a constant for each row of the batch")
+            raise UnsupportedNetwork("a constant for each row of the batch")
         constant = constant[0]
     return constant
 
@@ -38,7 +38,7 @@ def _scaled(trace: Trace, place: int, factor: Any, shift: Any) -> int:
 def _weighted(trace: Trace, places: tuple[int, ...], weights: tuple[float, ...]) -> int:
     shapes = {trace.shape(place) for place in places}
     if len(shapes) > 1:
-        raise Unreadable("a sum of values of different shapes")
+        raise UnsupportedNetwork("a sum of values of different shapes")
     return trace.add(Sum(places, shapes.pop(), weights))
 
 
@@ -49,7 +49,7 @@ def _add(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any, sign: flo
     if left is not None:
         return _scaled(trace, left, 1.0, weight * _number(args[1]))
     if right is None:
-        raise Unreadable("a sum without an input")
+        raise UnsupportedNetwork("a sum without an input")
     return _scaled(trace, right, weight, _number(args[0]))
 
 
@@ -81,8 +81,8 @@ def _number(value: Any) -> Any:
 def _where(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> int:
     """With a condition that does not depend on the input, each number is one of two values."""
     condition, yes, no = args
-    if trace.followed(condition):
-        raise Unreadable("the operation where, by a condition that depends on the input")
+    if trace.tracked(condition):
+        raise UnsupportedNetwork("the operation where, by a condition that depends on the input")
     parts, shift = [], torch.zeros_like(trace.like[0, ..., :0].sum())
     for value, chosen in ((yes, condition), (no, ~condition)):
         place = trace.place(value)
@@ -93,7 +93,7 @@ def _where(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> int:
     if len(parts) == 2 and parts[0][0] == parts[1][0]:
         return parts[0][0]
     if len(parts) == 2:
-        raise Unreadable("the operation where, between two values that depend on the input")
+        raise UnsupportedNetwork("the operation where, between two values that depend on the input")
     return _scaled(trace, parts[0][0], parts[0][1], shift)
 
 
@@ -120,7 +120,7 @@ def _dense(trace: Trace, args: tuple, alpha: float, bias: Tensor | None) -> int:
 def _convolution(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> int:
     x, weight, bias, stride, padding, dilation, transposed, _, groups = args[:9]
     if transposed:
-        raise Unreadable("a transposed convolution")
+        raise UnsupportedNetwork("a transposed convolution")
     place = _the_input(trace, (x, weight, bias))
     spread = [1] * (weight.ndim - 2)
     bias = None if bias is None else bias.detach().reshape(-1, *spread)
@@ -135,7 +135,7 @@ def _batch_norm(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) ->
     """(x - mean) / sqrt(var + eps) weight + bias with the running statistics: a Scale."""
     x, weight, bias, mean, var = args[:5]
     if mean is None or (isinstance(args[5], bool) and args[5]):
-        raise Unreadable("batch norm by the statistics of the batch")
+        raise UnsupportedNetwork("batch norm by the statistics of the batch")
     factor = (var + args[-1]).rsqrt() * (1.0 if weight is None else weight)
     shift = (0.0 if bias is None else bias) - mean * factor
     spread = (-1, *[1] * (x.ndim - 2))
@@ -148,7 +148,7 @@ def _relu(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> int:
     slope = float(args[1]) if len(args) > 1 else 0.0
     place = _the_input(trace, args)
     if not 0 <= slope <= 1:
-        raise Unreadable(f"a leaky ReLU with slope {slope:g}")
+        raise UnsupportedNetwork(f"a leaky ReLU with slope {slope:g}")
     return trace.add(Relu((place,), trace.shape(place), slope))
 
 
@@ -167,7 +167,7 @@ def _clamp(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> int:
         return trace.add(Relu((shifted,), shape, 0.0))
 
     if isinstance(low, Tensor) or isinstance(high, Tensor):
-        raise Unreadable("a clamp by tensors")
+        raise UnsupportedNetwork("a clamp by tensors")
     parts = place if low is None else above(low)
     if high is not None:
         parts = _weighted(trace, (parts, above(high)), (1.0, -1.0))
@@ -189,7 +189,7 @@ def _maximum(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> in
     """a + relu(b - a)."""
     left, right = trace.place(args[0]), trace.place(args[1])
     if left is None or right is None:
-        raise Unreadable("a maximum with a constant")
+        raise UnsupportedNetwork("a maximum with a constant")
     over = _weighted(trace, (right, left), (1.0, -1.0))
     return _weighted(trace, (left, trace.add(Relu((over,), trace.shape(over), 0.0))), (1.0, 1.0))
 
@@ -199,7 +199,7 @@ def _max_pool(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> i
     kernel, *others = args[1:]
     stride, padding, dilation, ceil = (*others, *[None] * 4)[:4]
     if ceil or len(trace.shape(place)) != 3:
-        raise Unreadable("max pooling with ceil_mode, or without a batch")
+        raise UnsupportedNetwork("max pooling with ceil_mode, or without a batch")
     node = MaxPool(
         (place,), tuple(out[0].shape[1:]), list(kernel), list(stride or kernel),
         list(padding or [0, 0]), list(dilation or [1, 1]), trace.shape(place),
@@ -210,7 +210,7 @@ def _max_pool(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> i
 def _reshaped(trace: Trace, place: int, shape: tuple[int, ...]) -> int:
     source = trace.shape(place)
     if math.prod(source) != math.prod(shape):
-        raise Unreadable(f"a reshape that mixes examples, from {source} to {shape}")
+        raise UnsupportedNetwork(f"a reshape that mixes examples, from {source} to {shape}")
     if source == shape:
         return place
     return trace.add(Rearrange((place,), shape, source, None, lambda t: t.reshape(len(t), *shape)))
@@ -218,13 +218,13 @@ def _reshaped(trace: Trace, place: int, shape: tuple[int, ...]) -> int:
 
 def _view(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> int:
     if len(out) != len(trace.like):
-        raise Unreadable(f"a reshape that mixes examples, to {tuple(out.shape)}")
+        raise UnsupportedNetwork(f"a reshape that mixes examples, to {tuple(out.shape)}")
     return _reshaped(trace, _the_input(trace, args), tuple(out.shape[1:]))
 
 
 def _same(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> int:
     if out.dtype != trace.like.dtype:
-        raise Unreadable(f"a change of type to {out.dtype}")
+        raise UnsupportedNetwork(f"a change of type to {out.dtype}")
     return _the_input(trace, args)
 
 
@@ -248,14 +248,14 @@ def _rearranged(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) ->
 
 def _average(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> int:
     if len(args) > 6 and args[6] is not None and args[6] < 0:
-        raise Unreadable("average pooling with a negative divisor")
+        raise UnsupportedNetwork("average pooling with a negative divisor")
     return _rearranged(trace, func, args, kwargs, out)
 
 
 def _pad(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> int:
     sides, value = [*args[1:], 0][:2]
     if value != 0 or min(sides) < 0:
-        raise Unreadable("padding by other numbers than zero")
+        raise UnsupportedNetwork("padding by other numbers than zero")
     return _rearranged(trace, func, args, kwargs, out)
 
 
@@ -264,7 +264,7 @@ def _cat(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> int:
     parts, dim = args[0], int([*args, 0][1]) % out.ndim
     places = [place for part in parts if (place := trace.place(part)) is not None]
     if dim == 0 or len(places) < len(parts):
-        raise Unreadable("joining along the batch, or with constants")
+        raise UnsupportedNetwork("joining along the batch, or with constants")
     padded, first, shape = [], 0, tuple(out.shape[1:])
     for part, place in zip(parts, places, strict=True):
         edges = [0, 0] * (out.ndim - 1 - dim) + [first, out.shape[dim] - first - part.shape[dim]]

@@ -14,7 +14,7 @@ from torch import Tensor
 from ...losses import evaluating
 from .graph import Graph
 from .operations import OPERATIONS
-from .tracing import Trace, Unreadable
+from .tracing import Trace, UnsupportedNetwork
 
 TRACED, CHECKED = 3, 5
 """Rows that are watched, and rows of the check: different, so that mixed-up axes show."""
@@ -28,7 +28,9 @@ def read(model: Callable[[Tensor], Tensor], x: Tensor) -> Graph:
         out = _run(model, rows, trace)
         place = trace.place(out)
         if trace.fatal or place is None or not isinstance(out, Tensor):
-            raise Unreadable(trace.problem or "outputs that are not computed from the inputs")
+            raise UnsupportedNetwork(
+                trace.problem or "outputs that are not computed from the inputs"
+            )
         graph = Graph(trace.nodes[: place + 1])
         _check(graph, model, x.detach())
     return graph
@@ -41,7 +43,7 @@ def _run(model: Callable[[Tensor], Tensor], rows: Tensor, watch: AbstractContext
     except (RuntimeError, AssertionError, ValueError) as error:
         # Exported programs of one batch size, stacks of replicates.
         first = (str(error) or type(error).__name__).splitlines()[0]
-        raise Unreadable(f"trouble with a batch of {len(rows)}: {first}") from None
+        raise UnsupportedNetwork(f"trouble with a batch of {len(rows)}: {first}") from None
 
 
 def _check(graph: Graph, model: Callable[[Tensor], Tensor], x: Tensor) -> None:
@@ -54,9 +56,11 @@ def _check(graph: Graph, model: Callable[[Tensor], Tensor], x: Tensor) -> None:
         # One at a time: a network that mixes examples will differ.
         ours = torch.cat([graph.values(point[None])[-1] for point in points])
     except RuntimeError as error:
-        raise Unreadable(f"operations that mix examples ({error})".splitlines()[0]) from None
+        raise UnsupportedNetwork(
+            f"operations that mix examples ({error})".splitlines()[0]
+        ) from None
     if truth.shape != ours.shape:
-        raise Unreadable("operations that mix examples")
+        raise UnsupportedNetwork("operations that mix examples")
     close = 1e4 * torch.finfo(x.dtype).eps * (1 + truth.abs().max())
     if not bool(((truth - ours).abs() <= close).all()):
-        raise Unreadable("outputs that its tensor operations do not explain")
+        raise UnsupportedNetwork("outputs that its tensor operations do not explain")

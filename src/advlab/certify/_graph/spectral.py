@@ -16,7 +16,7 @@ def convolution_norm(
 
     Zero padding puts the image on a torus that is a kernel's reach larger, convolves there, and
     drops outputs (at the rim, and by the stride): neither the first nor the last step makes a norm
-    larger. On the torus the Fourier transform turns the convolution into one small matrix a
+    larger. On the torus the Fourier transform turns the convolution into one small matrix per
     frequency, and the norm is the largest of theirs.
     """
     reach = [d * (k - 1) + 1 for d, k in zip(dilation, weight.shape[2:], strict=True)]

@@ -166,8 +166,8 @@ def _preactivations(net: Layers, z: Tensor) -> Tensor:
     return z if net.bias is None else z + net.bias
 
 
-def _checked(attack: Attack, ball: Threat) -> tuple[PGD, Ball]:
-    if not isinstance(ball, Ball) or ball.norm != "l2" or ball.box is not None:
+def _checked(attack: Attack, ball: Threat) -> tuple[PGD, Threat]:
+    if ball != Ball("l2", ball.radius):
         raise AdvlabError("an l2 ball without a box: other attacks leave the span", ball)
     if not isinstance(attack, PGD) or attack.random_start or attack.jump or attack.restarts > 1:
         raise AdvlabError("PGD from the clean inputs: PGD(random_start=False, jump=False)", attack)

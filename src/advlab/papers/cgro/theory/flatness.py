@@ -15,16 +15,15 @@ With the dual norm ||.||_q of the ball's norm and all constants equal to one:
 """
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from jaxtyping import Float
 from scipy.special import expit
 
 from ....core.errors import AdvlabError
+from ....threats.norms import Norm, dual_order, order_of
 
 Values = Float[np.ndarray, " n"]
-DUAL = {"l1": np.inf, "l2": 2, "linf": 1}
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def linear_logistic(
     theta: Float[np.ndarray, " d"],
     x: Float[np.ndarray, "n d"],
     y: Values,
-    norm: Literal["l1", "l2", "linf"],
+    norm: Norm,
     radius: float,
 ) -> RiseBounds:
     """`rise_bounds` of log(1 + exp(-y theta'x)) in closed form.
@@ -80,7 +79,7 @@ def linear_logistic(
     """
     if radius < 0:
         raise AdvlabError("a radius of at least zero", radius)
-    length = float(np.linalg.norm(theta, DUAL[norm]))
+    length = float(np.linalg.norm(theta, dual_order(order_of(norm))))
     margin = y * (x @ theta)
     worst = margin - radius * length
     rise = np.logaddexp(0, -worst) - np.logaddexp(0, -margin)

@@ -13,9 +13,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
 from ....core.errors import AdvlabError
-from ....threats.ball import ORDER, Ball
-from ....threats.base import Threat
-from ....threats.cap import Cap
+from ....threats import Threat
 
 ROWS = 1024
 """Distances are taken from so many points at a time."""
@@ -103,19 +101,6 @@ def _reaches(
     x: Float[Tensor, "n d"], threat: Threat
 ) -> Iterator[tuple[int, Float[Tensor, "rows n"], float]]:
     """Blocks of the radii at which sets begin to meet: first row, radii, and the size of inputs."""
-    if not isinstance(threat, Ball | Cap):
-        raise AdvlabError("compatibility of a Ball or a Cap", type(threat).__name__)
-    order = ORDER[threat.norm] if isinstance(threat, Ball) else 2.0
-    sizes = torch.linalg.vector_norm(x, order, dim=1)
+    sizes = threat.norm_of(x)
     for first in range(0, len(x), ROWS):
-        rows = x[first : first + ROWS]
-        reach = _distance(rows, x, order) / 2
-        if isinstance(threat, Cap):
-            # atan2 keeps its digits where points are close and where they are antipodes.
-            angle = 2 * torch.atan2(reach, _distance(rows, -x, 2.0) / 2)
-            reach = 2 * (angle / 4).sin()
-        yield first, reach, float(sizes.max())
-
-
-def _distance(a: Tensor, b: Tensor, order: float) -> Tensor:
-    return torch.cdist(a, b, p=order, compute_mode="donot_use_mm_for_euclid_dist")
+        yield first, threat.meeting_radius(x[first : first + ROWS], x), float(sizes.max())

@@ -153,7 +153,7 @@ def _terms(scene: Scene) -> tuple[float, float]:
     xi = attack.xi if isinstance(attack, Surrogate) else 0.0
     inner = attack.inner if isinstance(attack, Surrogate) else attack
     simple = isinstance(inner, FGM) and inner.cutoff == 0
-    if scene.loss is not squared or not isinstance(ball, Ball) or ball.box or ball.norm != "l2":
+    if scene.loss is not squared or ball != Ball("l2", ball.radius):
         raise AdvlabError(
             "LazyAdversarial has a closed form for the squared loss in l2 balls without a box",
             f"{scene.loss} in {ball}",

@@ -15,7 +15,7 @@ from ....attacks import FGM, Attack, Exact, Identity, Surrogate
 from ....core.errors import AdvlabError
 from ....losses import squared
 from ....models import Linear, Stack
-from ....threats import Ball
+from ....threats import Ball, Threat
 from ....training.objectives import Objective, Scene
 
 
@@ -50,7 +50,7 @@ def _attacked_residual(scene: Scene, theta: Float[Tensor, "R d"]) -> tuple[Tenso
     ball, xi = _terms(scene)
     x = scene.x.reshape(len(theta), -1, theta.shape[1])
     r = torch.bmm(x, theta[:, :, None])[:, :, 0] - scene.y.reshape(len(theta), -1)
-    if ball.norm == "l2":
+    if ball.order == 2:
         # g = 2 r theta, so A = eps g / sqrt(|g|^2 + xi^2) = shift * theta; 0/0 means no attack.
         a = theta.norm(dim=1, keepdim=True)
         if xi > 0:
@@ -75,7 +75,7 @@ def _theta(scene: Scene) -> Float[Tensor, "R d"]:
     raise AdvlabError("LinearAdversarial needs a Linear model or a stack of them", type(model))
 
 
-def _terms(scene: Scene) -> tuple[Ball, float]:
+def _terms(scene: Scene) -> tuple[Threat, float]:
     """The ball and xi, once it is clear that the closed form holds for this scene."""
     ball, attack = scene.ball, scene.attack
     xi = attack.xi if isinstance(attack, Surrogate) else 0.0
@@ -83,7 +83,8 @@ def _terms(scene: Scene) -> tuple[Ball, float]:
     simple = isinstance(inner, Exact) or (isinstance(inner, FGM) and inner.cutoff == 0)
     if isinstance(inner, Identity):
         ball, simple = Ball(norm="l2", radius=0.0), True
-    if scene.loss is not squared or not isinstance(ball, Ball) or ball.box or ball.norm == "l1":
+    known = (Ball("l2", ball.radius), Ball("linf", ball.radius))
+    if scene.loss is not squared or ball not in known:
         raise AdvlabError(
             "LinearAdversarial has a closed form for the squared loss in l2 or linf balls, no box",
             f"{scene.loss} in {ball}",

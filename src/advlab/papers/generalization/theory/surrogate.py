@@ -83,7 +83,7 @@ def _state(theta, theta0, sigma2, radius, xi, convention, cov) -> _State:
     smoothing = np.asarray(xi_eff(xi, convention))
     together(theta=np.asarray(s), radius=strength, xi=smoothing)
     error = difference if matrix is None else difference @ matrix
-    return _State(model, error, length(model, "l2"), s, strength, smoothing)
+    return _State(model, error, length(model, 2.0), s, strength, smoothing)
 
 
 def j1(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ....core.errors import AdvlabError
 from ....threats import Ball
-from ....threats.ball import DUAL
+from ....threats.norms import dual_order
 from .networks import Nets
 
 
@@ -73,4 +73,6 @@ def reach(nets: Nets, ball: Ball) -> Float[Tensor, "*R 1 m"]:
 
 def dual_norm(vectors: Float[Tensor, "*R n d"], ball: Ball) -> Float[Tensor, "*R n"]:
     """The norm dual to the ball's, row by row."""
-    return torch.linalg.vector_norm(vectors, DUAL[ball.norm], dim=-1)
+    if not ball.within_radius:
+        raise AdvlabError("a set that states that it lies within its radius", type(ball).__name__)
+    return torch.linalg.vector_norm(vectors, dual_order(ball.order), dim=-1)

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from ....core.errors import AdvlabError
 from ....threats import Ball
+from ....threats.norms import enclosing_exponent
 from .certificate import certified_margin, dual_norm, reach
 from .networks import Nets
 
@@ -55,7 +56,7 @@ def curve_certified(
         q.reshape(-1, q.shape[-2], m),
         strict=True,
     )
-    size = ball.radius**2 * (d if ball.norm == "linf" else 1)
+    size = ball.radius**2 * d ** (2 * enclosing_exponent(2.0, ball.order))
     return torch.stack([_below(w, a, b, size) for w, a, b in flat]).reshape(y.shape)
 
 

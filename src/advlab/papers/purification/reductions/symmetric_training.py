@@ -18,7 +18,7 @@ from ....core.errors import AdvlabError
 from ....core.randomness import Rng, normal
 from ....losses import PerExample, value_and_slope
 from ....models import Stack
-from ....threats import Ball, Threat
+from ....threats import Threat
 from ....training.objectives import Objective, Scene
 from ..models import SymmetricReLU
 from ..models.symmetric_relu import gate, pair
@@ -155,7 +155,7 @@ def _firing(
     weight: Float[Tensor, "m d"], bias: Tensor, sigma: Tensor | None, x: Tensor, threat: Threat
 ) -> Firing:
     u = x @ weight.mT
-    if not isinstance(threat, Ball):
+    if not threat.within_radius:
         return Firing(weight, torch.arange(len(weight)), len(weight), bias, sigma, u)
     largest = u.abs().amax(0) + threat.radius * threat.dual_norm(weight)
     reach = largest if sigma is None else largest + SILENT * sigma

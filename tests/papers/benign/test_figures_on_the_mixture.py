@@ -212,5 +212,5 @@ def test_figure_3_decides_both_ways():
 
 
 def test_the_averaging_contour_of_figure_3_agrees_with_that_of_figure_1():
-    ratio = fig3._proxy_ratio(100, 3000.0)
+    ratio = fig3._averaging_ratio(100, 3000.0)
     np.testing.assert_allclose(averaging_contour(5.0, 0.8, 100, 0.1, ratio), 3000, rtol=1e-6)

@@ -72,7 +72,7 @@ def test_the_first_step_has_its_closed_form_and_later_ones_follow_training(shape
     torch.testing.assert_close(measures.relative_move(first, ETA), moved)
 
 
-def test_the_gradient_sandwich_holds_for_any_weights_and_not_for_a_false_dimension():
+def test_the_gradient_bounds_hold_for_any_weights_and_not_for_a_false_dimension():
     data = draw("data")
     for seed in range(1, 10):
         weight = 0.05 * seed * torch.randn(R, M, D, generator=generator(seed), dtype=torch.float64)

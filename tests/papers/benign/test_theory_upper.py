@@ -18,7 +18,6 @@ def test_upper_bounds_are_the_printed_formulas():
     assert theory.clean_upper_bound(100, 400, 4, 0.1, C=2) == pytest.approx(clean)
     assert theory.robust_upper_bound(100, 400, 4, 4.01, 0.1, C=2) == 1
     assert theory.sample_sizes(800, 2, 1) == (50, 200, 200)
-    assert theory.minimax_exponent(100, [100, 6400], 4) == pytest.approx([16, 4])
 
 
 @given(

@@ -97,7 +97,7 @@ def test_an_estimate_is_the_minimiser_that_cvxpy_finds():
     theta, level = cp.Variable(40), cp.Variable(30)
     loss = cp.sum_squares(level) / 30 + case.penalty * cp.norm1(theta)
     rule = [level >= cp.abs(x @ theta - y) + case.radius * cp.norm2(theta)]
-    cp.LazyProblem(cp.Minimize(loss), rule).solve(solver=cp.CLARABEL)
+    cp.Problem(cp.Minimize(loss), rule).solve(solver=cp.CLARABEL)
     np.testing.assert_allclose(lasso._estimate(case, x, y), theta.value, atol=5e-3)
 
 

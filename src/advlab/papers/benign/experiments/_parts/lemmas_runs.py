@@ -80,7 +80,7 @@ class LemmasCase(lab.Case):
     tests: PositiveInt = 2000
 
     @model_validator(mode="after")
-    def _in_the_theorems_range(self) -> "TheoryCase":
+    def _in_the_theorems_range(self) -> "LemmasCase":
         if self.alpha > self.mu_norm:
             raise AdvlabError(f"alpha <= ||mu|| = {self.mu_norm:g} (Assumption 1)", self.alpha)
         if self.d < self.n:

@@ -76,7 +76,7 @@ class LazyProblem:
     sigma2: float
 
     @classmethod
-    def draw(cls, name: str, law: LinearModel, case: NetCase, delta: float | None) -> "Problem":
+    def draw(cls, name: str, law: LinearModel, case: NetCase, delta: float | None) -> "LazyProblem":
         """The same data, start and test points for every radius and activation of a seed."""
         x, y = law.sample_stack(generators(name, "data", seeds=case.seeds))
         rngs = generators(name, "network", seeds=case.seeds)

@@ -1,4 +1,4 @@
-"""The averaging proxy, against averages of samples and its own contours."""
+"""The averaging classifier, against averages of samples and its own contours."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from advlab.papers.benign import theory
 
 
-def test_the_proxy_is_the_risk_of_the_mean_rule_and_near_what_averages_do():
+def test_the_averaging_classifier_has_the_risk_of_the_mean_rule_and_near_what_averages_do():
     n, d, mu, alpha, beta = 100, 1000, 4.0, 0.4, 0.1
     q, clean, robust = theory.averaging_accuracy(n, d, mu, alpha, beta)
     assert 1 - clean == pytest.approx(theory.linear_rule_risk(q / mu, mu, 0.0, beta))
@@ -30,7 +30,7 @@ def test_the_proxy_is_the_risk_of_the_mean_rule_and_near_what_averages_do():
     ratio=st.floats(0, 0.5),
 )
 @settings(max_examples=150, deadline=None)
-def test_on_the_contour_the_proxy_has_the_level(mu, level, beta, ratio):
+def test_on_the_contour_the_averaging_classifier_has_the_level(mu, level, beta, ratio):
     d = theory.averaging_contour(mu, level, 100, beta, ratio)
     if d > 1e-3:
         robust = theory.averaging_accuracy(100, d, mu, ratio * mu, beta).robust_accuracy

@@ -22,7 +22,7 @@ from advlab.data import Arrays, cifar10, mnist
 from advlab.losses import ModelLoss, margin
 from advlab.models import Normalised, ResNet9, SmallCNN
 from advlab.threats import Ball
-from advlab.training import Adam, Cosine
+from advlab.training import Checkpoint, Cosine
 from advlab.training.checkpoints import read_tensors, write_tensors
 
 CACHE = Path(__file__).parents[2] / "runs" / "peers"
@@ -99,10 +99,9 @@ def _train(name: str, recipe: Recipe, model: nn.Module, checkpoint: Path) -> Non
         ball=recipe.ball,
         attack=recipe.attack,
         batch=recipe.batch,
-        optimizer=Adam(),
+        optimizer=torch.optim.Adam,
+        hooks=[Checkpoint(checkpoint, every=50)],
         rng=generator("peers", name, "fit"),
-        checkpoint=checkpoint,
-        checkpoint_every=50,
     )
     seconds = round(time.process_time() - began)
     print(json.dumps({"network": name, "trained in CPU seconds": seconds}), flush=True)

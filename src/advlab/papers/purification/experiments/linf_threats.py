@@ -137,9 +137,9 @@ def _networks(case: Case, world: World) -> list[Row]:
     rows = _attacked(case, world, "ReLU oracle",
                      Stack([symmetric_oracle(M, w, bias) for M, w in concepts]))  # fmt: skip
     nets = world.networks()
-    world.train_clean(nets, probe_at=10**9)
+    world.train_clean(nets)
     rows += _attacked(case, world, "clean network", nets)
-    world.train_adversarial(nets, probe_at=10**9)
+    world.train_adversarial(nets)
     return rows + _attacked(case, world, "adversarial network", nets)
 
 

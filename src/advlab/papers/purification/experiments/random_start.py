@@ -23,6 +23,7 @@ from ....core.randomness import generators
 from ....report import Verdict, above, below, sample
 from ....report.charts import AnyChart
 from ....report.matrix import matrix
+from ....training import Probe
 from .. import measures
 from ._parts.clean_then_adversarial_runs import CRAFT, SHOWN
 from ._parts.neuron_charts import floor_chart, framed, maps, snapshots
@@ -94,7 +95,8 @@ def _direct(case: Case) -> pl.DataFrame:
     nets = world.networks()
     start, probes = frozen(nets), glances(world, frozen(nets))
     phase = preset.adversarial.model_copy(update={"steps": preset.clean.steps})
-    run = world.train(nets, phase, preset.bias, preset.ball, WALK, probes, case.glance, None)
+    glance = Probe(probes, every=case.glance)
+    run = world.train(nets, phase, preset.bias, preset.ball, WALK, glance)
     end = frozen(nets)
     found = columns(withstood(world, end, case.walk) | made_of(world, end))
     rows = [

@@ -9,7 +9,7 @@ from torch import Tensor
 from .....attacks import PGD
 from .....core.randomness import generators
 from .....threats import Ball
-from .....training.loop import Probe
+from .....training import Probe, ProbeFunction
 from ... import measures
 from ...measures.correlations import LEVELS
 from ...models.oracles import oracle_bias
@@ -55,14 +55,15 @@ class Trained:
         return {name: net.weight[r] for name, net in nets.items()}
 
 
-def train(case: Case, world: World, more: dict[str, Probe] | None = None) -> Trained:
+def train(case: Case, world: World, more: dict[str, ProbeFunction] | None = None) -> Trained:
     """Algorithm 1, then Algorithm 2 from its network; `more` to look at along both."""
     nets, log, more = world.networks(), measures.GrowthLog(direction(world)), more or {}
     start = frozen(nets)
-    first = world.train_clean(nets, glances(world, start) | more, case.glance, log)
+    seen = Probe(glances(world, start) | more, every=case.glance)
+    first = world.train_clean(nets, log, seen)
     clean, steps = frozen(nets), world.preset.clean.steps
-    probes = glances(world, start, clean) | more
-    second = world.train_adversarial(nets, probes=probes, probe_at=case.glance)
+    seen = Probe(glances(world, start, clean) | more, every=case.glance)
+    second = world.train_adversarial(nets, seen)
     rows = [curve(first, world, CLEAN), curve(second, world, ADVERSARIAL, steps)]
     return Trained(start, clean, frozen(nets), pl.concat(rows, how="diagonal"), log)
 

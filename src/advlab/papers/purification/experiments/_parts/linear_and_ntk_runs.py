@@ -10,7 +10,7 @@ from .....attacks import FGM
 from .....core.randomness import generators
 from .....models import Linear, Stack
 from .....threats import Ball
-from .....training import Adam, fit
+from .....training import Adversarial, Clean, Probe, fit
 from ... import theory
 from ...data import SparseCoding
 from ...measures import label_direction, survival
@@ -77,17 +77,20 @@ def linear_rows(world: World, steps: int = LINEAR_STEPS) -> tuple[Found, dict[in
         world.y,
         steps=steps,
         lr=LINEAR_RATE,
-        loss="logistic",
-        ball=ball,
-        attack=FGM(),
         batch=world.preset.batch,
-        optimizer=Adam(),
-        warmup=min(world.preset.warmup, steps),
-        probes={
-            "clean": lambda _: exact(world, theta.detach(), ball, 0.0),
-            "robust": lambda _: exact(world, theta.detach(), ball, 1.0),
-        },
-        probe_at=EVERY,
+        objective=Adversarial(
+            loss="logistic", ball=ball, attack=FGM(), warmup=min(world.preset.warmup, steps)
+        ),
+        optimizer=torch.optim.Adam,
+        hooks=[
+            Probe(
+                {
+                    "clean": lambda _: exact(world, theta.detach(), ball, 0.0),
+                    "robust": lambda _: exact(world, theta.detach(), ball, 1.0),
+                },
+                every=EVERY,
+            )
+        ],
         rng=generators(world.stream, "linear", seeds=world.seeds),
     )
     clean, robust = (run.log.probe(name) for name in ("clean", "robust"))
@@ -110,19 +113,18 @@ def tangent(world: World, recipe: Recipe, features: int = FEATURES, steps: int =
     rngs = generators(world.stream, "tangent", seeds=world.seeds)
     models = Stack([TangentReLU.draw(d, features, recipe.bias, rng, recipe.noise, recipe.sign, kept)
                     for rng in rngs])  # fmt: skip
+    against = Adversarial(
+        loss="logistic", ball=world.preset.ball, attack=WALK, warmup=min(WARMUP, steps)
+    )
     fit(
         models,
         world.x,
         world.y,
         steps=steps,
         lr=recipe.rate,
-        loss="logistic",
-        ball=world.preset.ball if recipe.adversarial else None,
-        attack=WALK if recipe.adversarial else None,
         batch=world.preset.batch,
-        optimizer=Adam(),
-        warmup=min(WARMUP, steps) if recipe.adversarial else 0,
-        probe_at=steps + 1,
+        objective=against if recipe.adversarial else Clean(loss="logistic"),
+        optimizer=torch.optim.Adam,
         rng=generators(world.stream, "tangent training", seeds=world.seeds),
     )
     return models

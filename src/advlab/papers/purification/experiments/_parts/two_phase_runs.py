@@ -18,8 +18,7 @@ from .....core.randomness import generators
 from .....losses import margin
 from .....models import Stack
 from .....report import Verdict
-from .....training import Fit
-from .....training.loop import Probe
+from .....training import Fit, ProbeFunction
 from ... import measures
 from ...data import SparseCoding
 from ...reductions import SymmetricLoss
@@ -94,7 +93,7 @@ def direction(world: World) -> Float[Tensor, "R d"]:
 
 def glances(
     world: World, start: measures.Nets, clean: measures.Nets | None = None
-) -> dict[str, Probe]:
+) -> dict[str, ProbeFunction]:
     """Accuracies on some test points, and what the neurons alive are made of, along training.
 
     `start` is at initialisation; `clean`, where there is one, after clean training.
@@ -106,7 +105,7 @@ def glances(
     def weight(model: nn.Module) -> Tensor:
         return model.get_parameter("weight").detach()
 
-    neurons: dict[str, Probe] = {
+    neurons: dict[str, ProbeFunction] = {
         "dense over top": lambda model: mean(
             measures.dense_over_top(measures.coordinates(weight(model), world.M), world.w), model
         ),
@@ -121,7 +120,7 @@ def glances(
     return _accuracies(world) | neurons
 
 
-def _accuracies(world: World) -> dict[str, Probe]:
+def _accuracies(world: World) -> dict[str, ProbeFunction]:
     x, y = world.test_x[:, :GLANCED].flatten(0, 1), world.test_y[:, :GLANCED].flatten()
     ball, replicates = world.preset.ball, len(world.seeds)
     moves = measures.universal(direction(world), world.test_y[:, :GLANCED], ball).flatten(0, 1)
@@ -132,7 +131,7 @@ def _accuracies(world: World) -> dict[str, Probe]:
     def around(model: nn.Module) -> SymmetricLoss:
         return SymmetricLoss.around(model, y, margin, x, ball)
 
-    def under(attack: Attack) -> Probe:
+    def under(attack: Attack) -> ProbeFunction:
         rngs = generators(world.stream, "glance", seeds=world.seeds)
         return lambda model: share(attack(around(model), x, ball, rng=rngs).loss)
 
@@ -140,7 +139,7 @@ def _accuracies(world: World) -> dict[str, Probe]:
     return found | {UNIVERSAL: lambda model: share(around(model)(x + moves))}
 
 
-def worst_glance(world: World, points: int = 200, steps: int = 20) -> dict[str, Probe]:
+def worst_glance(world: World, points: int = 200, steps: int = 20) -> dict[str, ProbeFunction]:
     """The worst case over all attacks too, on fewer points as it costs much."""
     x, y = world.test_x[:, :points], world.test_y[:, :points]
 

@@ -1,7 +1,7 @@
 """The one loop: against a plain PyTorch loop, through divergence, and across interruptions."""
 
 import copy
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 
 import pytest
@@ -280,6 +280,13 @@ def test_a_checkpoint_of_other_settings_or_a_broken_one_is_refused(tmp_path):
     ):
         with pytest.raises(AdvlabError, match="same settings"):
             fit(net(), x, y, hooks=hooks, **settings | change)
+    path.unlink()
+    own = {"steps": 4, "hooks": [kept]}
+    for lr in (0.1, 0.2):
+        model = net()
+        optimizer = torch.optim.SGD(model.parameters(), lr=lr)
+        with pytest.raises(AdvlabError, match="same settings") if lr == 0.2 else nullcontext():
+            fit(model, x, y, optimizer=optimizer, **own)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(AdvlabError, match="whole safetensors"):
         fit(net(), x, y, hooks=[Project(LayerBalls(radius=2.0)), kept], **settings)

@@ -82,6 +82,8 @@ class Run:
         self.batches = Batches(len(self.data[1]), self.batch, self.replicates)
         self.diverged_at: list[int | None] = [None] * self.replicates
         self._losses = self.data[0].new_empty(self.steps + 1, self.replicates)
+        rates = [float(group["lr"]) for group in self.optimizer.param_groups]
+        self._rates = rates if self.schedule is None else described(self.schedule)
 
     @property
     def last(self) -> bool:
@@ -148,7 +150,7 @@ class Run:
             "rows": list(self.data[0].shape),
             "objective": described(self.objective),
             "optimizer": [type(self.optimizer).__name__, groups],
-            "lr": described(self.schedule),
+            "lr": self._rates,
             "hooks": [[type(hook).__name__, hook.settings()] for hook in self._part_of_run()],
         }
         return json.dumps(about, sort_keys=True, default=str)

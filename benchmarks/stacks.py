@@ -51,8 +51,10 @@ def stacked(x, y, lr: float, xi: float, steps: int) -> torch.Tensor:
     small = x if span is None else span.into(x)
     stack = Stack([Linear.zero(small.shape[2]) for _ in range(len(x))])
     fit(
-        stack, small, y, steps=steps, lr=lr, loss="squared", ball=Ball(norm="l2", radius=EPS),
-        attack=Surrogate(xi=xi), objective=LinearAdversarial(), probe_at={steps},
+        stack, small, y, steps=steps, lr=lr,
+        objective=LinearAdversarial(
+            loss="squared", ball=Ball(norm="l2", radius=EPS), attack=Surrogate(xi=xi)
+        ),
     )  # fmt: skip
     theta = stack.get_parameter("theta").detach()
     return theta if span is None else span.lift(theta)

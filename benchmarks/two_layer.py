@@ -107,8 +107,8 @@ def rotated(x: torch.Tensor, stack: Stack) -> tuple[torch.Tensor, list[TwoLayer]
 
 def reduced(x: torch.Tensor, y: torch.Tensor, nets: list[TwoLayer], steps: int) -> torch.Tensor:
     run = fit(
-        Stack(nets), x, y, steps=steps - 1, lr=LR, loss="logistic", ball=BALL, attack=ATTACK,
-        objective=TwoLayerAdversarial(),
+        Stack(nets), x, y, steps=steps - 1, lr=LR,
+        objective=TwoLayerAdversarial(loss="logistic", ball=BALL, attack=ATTACK),
     )  # fmt: skip
     return run.log.losses()
 

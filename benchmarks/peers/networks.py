@@ -23,7 +23,7 @@ from advlab.data import Arrays, cifar10, mnist
 from advlab.losses import ModelLoss, margin
 from advlab.models import Normalised, ResNet9, SmallCNN
 from advlab.threats import Ball
-from advlab.training import Adam, Cosine
+from advlab.training import Checkpoint, Cosine
 
 CACHE = Path(__file__).parents[2] / "runs" / "peers"
 BOX = (0.0, 1.0)
@@ -99,10 +99,9 @@ def _train(name: str, recipe: Recipe, model: nn.Module, checkpoint: Path) -> Non
         ball=recipe.ball,
         attack=recipe.attack,
         batch=recipe.batch,
-        optimizer=Adam(),
+        optimizer=torch.optim.Adam,
+        hooks=[Checkpoint(checkpoint, every=50)],
         rng=generator("peers", name, "fit"),
-        checkpoint=checkpoint,
-        checkpoint_every=50,
     )
     seconds = round(time.process_time() - began)
     print(json.dumps({"network": name, "trained in CPU seconds": seconds}), flush=True)

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 import advlab
 from advlab.cli.models import load_model
 from advlab.core.errors import AdvlabError
+from advlab.training import Checkpoint
 
 X, Y = nets.blobs(10)
 
@@ -96,7 +97,7 @@ def test_weights_of_our_checkpoints_and_of_others(expected, tmp_path):
     plain, ours = tmp_path / "plain.safetensors", tmp_path / "ours.safetensors"
     save_file(nets.trained().state_dict(), plain)
     net = nets.trained()
-    advlab.fit(net, *nets.blobs(30), steps=2, lr=0.1, checkpoint=ours, checkpoint_every=2)
+    advlab.fit(net, *nets.blobs(30), steps=2, lr=0.1, hooks=[Checkpoint(ours, every=2)])
     torch.testing.assert_close(outputs(plain, "evaluated_nets:bare"), expected)
     torch.testing.assert_close(outputs(ours, "evaluated_nets:bare"), net(X))
     with pytest.raises(AdvlabError, match="--architecture module:factory"):

@@ -12,7 +12,7 @@ from advlab.models.activations import resolve
 from advlab.papers.benign.data import Clusters, NoisyMixture
 from advlab.papers.benign.measures import Networks, Snapshot
 from advlab.threats import Ball
-from advlab.training import fit
+from advlab.training import Hook, fit
 
 N, D, M, ETA, OMEGA, R = 8, 600, 20, 0.01, 1e-4, 3
 LAW = NoisyMixture(n=N, d=D, mu_norm=5.0, beta=0.25, flips="count")
@@ -31,9 +31,9 @@ def draw(stream: str, n: int = N) -> Clusters:
     return LAW.sample_stack(generators("measure", stream, seeds=range(R)), n)
 
 
-def train(model: torch.nn.Module, data: Clusters, steps: int, **more):
+def train(model: torch.nn.Module, data: Clusters, steps: int, *hooks: Hook):
     return fit(model, data.x, data.y, steps=steps, lr=ETA, loss="logistic", ball=BALL, attack=WALK,
-               **more)  # fmt: skip
+               hooks=hooks)  # fmt: skip
 
 
 @cache

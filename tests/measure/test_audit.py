@@ -2,6 +2,7 @@
 
 import copy
 import re
+from functools import partial
 
 import pytest
 import torch
@@ -15,7 +16,18 @@ from advlab.models import Stack, TwoLayer
 from advlab.papers.convergence.models import DeepReLU
 from advlab.papers.convergence.reductions import ExplicitAdversarial
 from advlab.threats import Ball, Cap
-from advlab.training import L2, SGD, Adversarial, Constant, Drops, LayerBalls, fit
+from advlab.training import (
+    L2,
+    Adversarial,
+    Checkpoint,
+    Constant,
+    Drops,
+    Hook,
+    LayerBalls,
+    Penalize,
+    Project,
+    fit,
+)
 
 SEEDS = range(3)
 
@@ -43,19 +55,21 @@ def moved(model, size, seed=0):
     return other
 
 
-def run(factory, *, comparator=0.1, projected=False, attack=None, **changes):
+def run(
+    factory, *, comparator=0.1, projected=False, attack=None, loss="pseudo_huber",
+    objective=Adversarial, more=(), **changes,
+):  # fmt: skip
     stack = Stack.draw(factory, generators("audit", seeds=SEEDS))
     audit = Audit(moved(stack, comparator), projected=projected)
     x, y = sphere()
-    settings = {"steps": 12, "lr": 0.2, "loss": "pseudo_huber", "ball": Cap(radius=0.3)} | changes
     fitted = fit(
         stack,
         x,
         y,
-        attack=attack or PGD(steps=3),
+        objective=objective(loss=loss, ball=Cap(radius=0.3), attack=attack or PGD(steps=3)),
         rng=generators("attack", seeds=SEEDS),
-        watch=audit,
-        **settings,
+        hooks=[audit, *more],
+        **{"steps": 12, "lr": 0.2} | changes,
     )
     return audit.report(), fitted
 
@@ -86,7 +100,7 @@ def test_terms_are_the_plain_formulas_at_one_step():
     other = moved(model, 0.5)
     first = model.weight.detach().clone()
     audit = Audit(other)
-    fit(model, x, y, steps=1, lr=0.1, loss="squared", watch=audit)
+    fit(model, x, y, steps=1, lr=0.1, loss="squared", hooks=[audit])
     terms = audit.report().terms
     start = copy.deepcopy(model)
     with torch.no_grad():
@@ -118,7 +132,7 @@ def test_terms_are_the_plain_formulas_at_one_step():
 
 def test_projected_runs_pass_with_a_comparator_in_the_set():
     ball = LayerBalls(radius=1.0, width=12)
-    report, _ = run(deep, comparator=0.01, projected=True, projection=ball, lr=0.05)
+    report, _ = run(deep, comparator=0.01, projected=True, more=[Project(ball)], lr=0.05)
     assert report.ok, report
     assert float(report.terms.projection.max()) > 1e-6
     assert (report.loss <= report.bound).all()
@@ -131,8 +145,8 @@ def test_changing_rates_weigh_the_means():
 
 
 def test_the_explicit_objective_is_audited_too():
-    plain, _ = run(two_layer, objective=Adversarial())
-    ours, _ = run(two_layer, objective=ExplicitAdversarial())
+    plain, _ = run(two_layer, objective=Adversarial)
+    ours, _ = run(two_layer, objective=ExplicitAdversarial)
     assert ours.ok
     torch.testing.assert_close(ours.bound, plain.bound)
 
@@ -140,11 +154,11 @@ def test_the_explicit_objective_is_audited_too():
 @pytest.mark.parametrize(
     ("changes", "law"),
     [
-        ({"optimizer": SGD(momentum=0.9)}, "plain gradient descent"),
-        ({"penalty": L2(weight=0.1)}, "plain gradient descent"),
-        ({"projection": LayerBalls(radius=0.05)}, "plain gradient descent"),
+        ({"optimizer": partial(torch.optim.SGD, momentum=0.9)}, "plain gradient descent"),
+        ({"more": [Penalize(L2(weight=0.1))]}, "plain gradient descent"),
+        ({"more": [Project(LayerBalls(radius=0.05))]}, "plain gradient descent"),
         (
-            {"projection": LayerBalls(radius=0.05), "projected": True, "comparator": 3.0},
+            {"more": [Project(LayerBalls(radius=0.05))], "projected": True, "comparator": 3.0},
             "is W\\* in the set",
         ),
     ],
@@ -160,13 +174,13 @@ def test_dishonest_runs_are_found_with_their_step(changes, law):
 class Liar(Adversarial):
     """Says a hundredth less than the loss; or turns the gradient a little."""
 
-    about: str
+    about: str = "loss"
 
-    def value_and_grad(self, scene, weights):
-        values, grads = super().value_and_grad(scene, weights)
-        if self.about == "loss" and scene.step == 7:
+    def value_and_grad(self, context, weights):
+        values, grads = super().value_and_grad(context, weights)
+        if self.about == "loss" and context.step == 7:
             return values - 0.01, grads
-        if self.about == "gradient" and scene.step == 7:
+        if self.about == "gradient" and context.step == 7:
             return values, [1.01 * grad for grad in grads]
         return values, grads
 
@@ -174,16 +188,14 @@ class Liar(Adversarial):
 class Forgetful(Adversarial):
     """Attacks anew after the step was taken: the batch is not the one that was descended."""
 
-    def value_and_grad(self, scene, weights):
-        found = super().value_and_grad(scene, weights)
-        if scene.step == 7:
-            scene._kept.clear()
+    def value_and_grad(self, context, weights):
+        found = super().value_and_grad(context, weights)
+        if context.step == 7:
+            context._kept.clear()
         return found
 
 
-@pytest.mark.parametrize(
-    "objective", [Liar(about="loss"), Liar(about="gradient"), Forgetful()], ids=str
-)
+@pytest.mark.parametrize("objective", [Liar, partial(Liar, about="gradient"), Forgetful], ids=str)
 def test_a_wrong_loss_gradient_or_batch_breaks_the_identity_at_its_step(objective):
     report, _ = run(two_layer, objective=objective, attack=Random(samples=1))
     assert {one.step for one in report.violations} == {7}
@@ -205,7 +217,7 @@ def test_one_network_of_the_user_is_audited_like_a_stack():
     audit = Audit(moved(model, 0.1))
     fit(
         model, x, x[:, 0].sign(), steps=10, lr=Constant(lr=0.1), loss="logistic",
-        ball=Ball(norm="linf", radius=0.1), batch=5, watch=audit,
+        ball=Ball(norm="linf", radius=0.1), batch=5, hooks=[audit],
     )  # fmt: skip
     report = audit.report()
     assert report.ok
@@ -224,7 +236,44 @@ def test_wrong_requests_are_refused():
     with pytest.raises(AdvlabError, match="comparator with the run's weights"):
         fit(
             model, x, y, steps=1, lr=0.1, loss="squared",
-            watch=Audit(TwoLayer.draw(3, 8, "sin_cos", generator("w"), init="paired")),
+            hooks=[Audit(TwoLayer.draw(3, 8, "sin_cos", generator("w"), init="paired"))],
         )  # fmt: skip
-    with pytest.raises(AdvlabError, match="watch or checkpoint"):
-        fit(model, x, y, steps=1, lr=0.1, watch=lambda moment: None, checkpoint="run")
+
+
+class Killed(Exception):
+    pass
+
+
+class Killer(Hook):
+    """Ends the process of one run in the middle of a step."""
+
+    def __init__(self, at: int | None):
+        self.at = at
+
+    def after_gradient(self, run, info):
+        if run.step == self.at:
+            raise Killed
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_an_audit_that_continues_is_the_audit_of_the_whole_run(tmp_path, dtype):
+    x, y = (part.to(dtype) for part in sphere())
+
+    def audited(at=None, *kept):
+        stack = Stack.draw(two_layer, generators("audit", seeds=SEEDS)).to(dtype)
+        audit = Audit(moved(stack, 0.01), projected=True)
+        fit(
+            stack, x, y, steps=12, lr=0.2, loss="pseudo_huber", ball=Cap(radius=0.3), batch=3,
+            attack=PGD(steps=3), rng=generators("attack", seeds=SEEDS),
+            hooks=[audit, Project(LayerBalls(radius=0.3)), Killer(at), *kept],
+        )  # fmt: skip
+        return audit.report()
+
+    keep = Checkpoint(tmp_path / "run.safetensors", every=4)
+    whole = audited()
+    with pytest.raises(Killed):
+        audited(7, keep)
+    again = audited(None, keep)
+    assert str(again) == str(whole)
+    assert again.table().equals(whole.table())
+    assert again.terms.loss.dtype == dtype

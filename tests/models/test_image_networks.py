@@ -11,7 +11,6 @@ from advlab.core.randomness import generator
 from advlab.losses import ModelLoss, cross_entropy
 from advlab.models import ResNet9, SmallCNN
 from advlab.threats import Ball
-from advlab.training import Adam
 
 NETWORKS = {"cnn": (SmallCNN, (1, 28, 28)), "resnet": (ResNet9, (3, 32, 32))}
 
@@ -105,7 +104,8 @@ def test_both_train_against_pgd(case):
     net = kind.draw(generator("net"), width=2, classes=2)
     ball = Ball(norm="linf", radius=0.02, box=(0, 1))
     fitted = advlab.fit(
-        net, x, y, steps=40, lr=0.02, ball=ball, attack=PGD(steps=2), optimizer=Adam(),
+        net, x, y, steps=40, lr=0.02, ball=ball, attack=PGD(steps=2), 
+        optimizer=torch.optim.Adam,
         rng=generator("fit"),
     )  # fmt: skip
     losses = fitted.log.losses()[:, 0]

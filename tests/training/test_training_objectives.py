@@ -11,9 +11,10 @@ from advlab.core.randomness import generator
 from advlab.losses import cross_entropy, logistic, squared
 from advlab.models import Stack
 from advlab.threats import Ball
-from advlab.training import MART, TRADES, Adversarial, Mixed, Scene, fit
+from advlab.training import MART, TRADES, Adversarial, Mixed, StepContext, fit
 
 BALL = Ball(norm="l2", radius=0.5)
+OBJECTIVES = (TRADES, MART, Adversarial, Mixed)
 
 
 def network(seed: int, outputs: int) -> nn.Sequential:
@@ -29,9 +30,9 @@ def batch(seed: int, classes: int) -> tuple[torch.Tensor, torch.Tensor]:
     return x, torch.randint(0, classes, (9,), generator=rng)
 
 
-def scene(model, x, y, attack=None, loss=None) -> Scene:
+def context(model, x, y, attack=None, loss=None) -> StepContext:
     loss = loss or (cross_entropy if not y.is_floating_point() else logistic)
-    return Scene(model, x, y, loss, attack or Fixed(), BALL, generator("scene"))
+    return StepContext(model, x, y, loss, attack or Fixed(), BALL, generator("scene"))
 
 
 def probabilities(z: torch.Tensor, y: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
@@ -66,19 +67,19 @@ def mart_by_hand(p, q, y, beta):
 def test_values_are_those_of_the_published_formula(objective, by_hand, classes, beta):
     model = network(classes, classes)
     x, y = batch(classes, classes)
-    one = scene(model, x, y)
-    ours = objective(beta=beta).per_example(one)
+    one = context(model, x, y)
+    ours = objective(ball=BALL, beta=beta).per_example(one)
     p, labels = probabilities(model(x), y)
     q, _ = probabilities(model(one.attacked()), y)
     np.testing.assert_allclose(ours.detach().numpy(), by_hand(p, q, labels, beta), rtol=1e-10)
 
 
-@pytest.mark.parametrize("objective", [TRADES(beta=2.0), MART(beta=2.0)])
+@pytest.mark.parametrize("objective", [TRADES(ball=BALL, beta=2.0), MART(ball=BALL, beta=2.0)])
 @pytest.mark.parametrize("classes", [1, 4])
 def test_gradients_flow_through_both_passes(objective, classes):
     """Central differences of the formula in the weights, with the attacked inputs held fixed."""
     model, (x, y) = network(1, classes), batch(1, classes)
-    one = scene(model, x, y)
+    one = context(model, x, y)
     weight = model[0].weight
     _, (grad,) = objective.value_and_grad(one, [weight])
     by_hand = trades_by_hand if isinstance(objective, TRADES) else mart_by_hand
@@ -101,8 +102,8 @@ def test_the_attack_of_trades_climbs_the_divergence_and_the_others_the_loss():
     model, (x, y) = network(2, 3), batch(2, 3)
     walk = PGD(steps=25, step_size=0.25, restarts=5)
     points = {
-        type(o).__name__: (one := scene(model, x, y, walk), o.per_example(one))[0].attacked()
-        for o in (TRADES(), MART(), Adversarial(), Mixed())
+        type(o).__name__: (one := context(model, x, y, walk), o.per_example(one))[0].attacked()
+        for o in (kind(ball=BALL) for kind in OBJECTIVES)
     }
     assert torch.equal(points["MART"], points["Adversarial"])
     assert torch.equal(points["Mixed"], points["Adversarial"])
@@ -118,7 +119,9 @@ def test_the_attack_of_trades_climbs_the_divergence_and_the_others_the_loss():
     assert (losses[0] >= losses[1] - 1e-9).all()
 
 
-@pytest.mark.parametrize("objective", [TRADES(), MART(), Mixed(), Adversarial()])
+@pytest.mark.parametrize(
+    "objective", [kind(ball=BALL) for kind in (TRADES, MART, Mixed, Adversarial)]
+)
 def test_attacked_inputs_are_found_once(objective):
     calls = []
 
@@ -128,21 +131,20 @@ def test_attacked_inputs_are_found_once(objective):
             super().search(best, threat, rng)
 
     model, (x, y) = network(3, 3), batch(3, 3)
-    one = scene(model, x, y, Counting())
+    one = context(model, x, y, Counting())
     objective.per_example(one)
     assert one.attacked() is one.attacked()
     assert len(calls) == 1
 
 
-@pytest.mark.parametrize("objective", [TRADES(), MART()])
+@pytest.mark.parametrize("objective", [TRADES, MART])
 @pytest.mark.parametrize("classes", [1, 3])
 def test_a_replicate_trains_the_same_alone_and_in_a_stack(objective, classes):
     data = [batch(seed, classes) for seed in range(3)]
     x, y = (torch.stack([pair[part] for pair in data]) for part in (0, 1))
-    settings = {
-        "steps": 8, "lr": 0.3, "ball": BALL, "objective": objective, "attack": PGD(steps=4),
-        "loss": "logistic" if classes == 1 else "cross_entropy",
-    }  # fmt: skip
+    loss = "logistic" if classes == 1 else "cross_entropy"
+    parts = {"loss": loss, "ball": BALL, "attack": PGD(steps=4)}
+    settings = {"steps": 8, "lr": 0.3, "objective": objective(**parts)}
     stack = Stack([network(seed, classes) for seed in range(3)])
     rngs = [generator("objective", seed) for seed in range(3)]
     together = fit(stack, x, y, rng=rngs, **settings).log
@@ -153,23 +155,23 @@ def test_a_replicate_trains_the_same_alone_and_in_a_stack(objective, classes):
     assert (losses[-1] < losses[0]).all()
 
 
-@pytest.mark.parametrize("objective", [TRADES(), MART()])
+@pytest.mark.parametrize("objective", [TRADES(ball=BALL), MART(ball=BALL)])
 def test_confident_scores_stay_finite(objective):
     model = nn.Linear(4, 3).double()
     model.weight.data *= 1e3
     x, y = batch(4, 3)
-    value, (grad,) = objective.value_and_grad(scene(model, x, y), [model.weight])
+    value, (grad,) = objective.value_and_grad(context(model, x, y), [model.weight])
     assert torch.isfinite(value).all()
     assert torch.isfinite(grad).all()
 
 
-@pytest.mark.parametrize("objective", [TRADES(), MART()])
+@pytest.mark.parametrize("objective", [TRADES(ball=BALL), MART(ball=BALL)])
 def test_outputs_without_probabilities_are_refused(objective):
     x, _ = batch(0, 1)
     y = torch.linspace(-2, 2, 9, dtype=torch.float64)
     with pytest.raises(AdvlabError, match=r"labels must be -1 or \+1"):
-        objective.per_example(scene(network(0, 1), x, y, loss=squared))
+        objective.per_example(context(network(0, 1), x, y, loss=squared))
     with pytest.raises(AdvlabError, match=r"labels must be 0 \.\. 2"):
-        objective.per_example(scene(network(0, 3), x, torch.full((9,), 3)))
+        objective.per_example(context(network(0, 3), x, torch.full((9,), 3)))
     with pytest.raises(AdvlabError, match="beta"):
-        type(objective)(beta=-1.0)
+        type(objective)(ball=BALL, beta=-1.0)

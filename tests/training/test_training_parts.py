@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from advlab.models import Linear
-from advlab.training import L1, L2, L2L3, LayerBalls, NeuronCap, WholeBall, fit
+from advlab.training import L1, L2, L2L3, LayerBalls, NeuronCap, Penalize, WholeBall, fit
 
 
 def draws(*shape: int) -> torch.Tensor:
@@ -27,7 +27,7 @@ def test_proximal_training_solves_the_lasso():
     x, noise = draws(60, 8), draws(60)
     y = x[:, 0] - 2 * x[:, 1] + 0.3 * noise
     model = Linear.zero(8)
-    fit(model, x, y, steps=4000, lr=0.1, loss="squared", penalty=L1(weight=0.4))
+    fit(model, x, y, steps=4000, lr=0.1, loss="squared", hooks=[Penalize(L1(weight=0.4))])
     theta = cp.Variable(8)
     goal = cp.sum_squares(x.numpy() @ theta - y.numpy()) / 60 + 0.4 * cp.norm1(theta)
     cp.Problem(cp.Minimize(goal)).solve(solver=cp.CLARABEL)
@@ -40,7 +40,7 @@ def test_a_penalty_above_the_gradient_at_zero_keeps_the_zero_model():
     largest = float((2 / 30 * x.T @ y).abs().max())
     for weight, stays in ((1.01 * largest, True), (0.99 * largest, False)):
         model = Linear.zero(6)
-        fit(model, x, y, steps=200, lr=0.1, loss="squared", penalty=L1(weight=weight))
+        fit(model, x, y, steps=200, lr=0.1, loss="squared", hooks=[Penalize(L1(weight=weight))])
         assert bool((model.theta == 0).all()) is stays
 
 

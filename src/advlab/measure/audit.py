@@ -23,7 +23,7 @@ from torch.func import functional_call
 
 from ..core.errors import AdvlabError
 from ..losses import evaluating, value_and_slope
-from ..training import Moment
+from ..training import Hook, Run, StepInfo
 from .linearity import derivative_along
 
 PerStep = Float[Tensor, "steps R"]
@@ -111,7 +111,7 @@ class Report:
         return torch.stack(list(self.parts.values())).sum(0)
 
     def table(self) -> pl.DataFrame:
-        """One row per step and replicate: every term, the running mean loss, its bound so far."""
+        """One row per step and replicate: all terms, the running mean loss and its bound so far."""
         terms = self.terms
         steps, replicates = terms.loss.shape
         total = terms.rate.cumsum(0)
@@ -149,12 +149,15 @@ class Report:
         return (self.terms.rate * values).sum(0) / self.terms.rate.sum(0)
 
 
-class Audit:
-    """A watcher for `fit`: `fit(..., watch=audit)`, then `audit.report()`.
+class Audit(Hook):
+    """A hook of `fit`: `fit(..., hooks=[audit])`, then `audit.report()`.
 
-    The comparator is a network of the same architecture, W* its trained weights; of a stack, a
-    stack. The run must be gradient descent on the adversarial loss: plain, or `projected` on a
-    convex set that W* is in.
+    The run must be gradient descent on the adversarial loss. Give the audit before hooks that
+    change gradients.
+
+    Args:
+        comparator: a network of the same architecture, W* its trained weights; of a stack, a stack.
+        projected: whether the run projects on a convex set that W* is in.
     """
 
     def __init__(self, comparator: nn.Module, *, projected: bool = False):
@@ -163,18 +166,30 @@ class Audit:
         self._dtype = torch.float64
         self._before: dict[str, Tensor] | None = None
 
-    def __call__(self, moment: Moment) -> None:
-        model = moment.scene.model
-        if not isinstance(model, nn.Module):
-            raise AdvlabError("a network to audit", type(model).__name__)
-        weights, goal = _weights(model), _weights(self.comparator)
+    def after_gradient(self, run: Run, info: StepInfo) -> None:
+        weights, goal = _weights(run.model), _weights(self.comparator)
         _check_alike(weights, goal)
         with torch.no_grad():
             way = {name: goal[name] - value for name, value in weights.items()}
-            distance = _squares(list(way.values()), moment.scene.replicates)
+            distance = _squares(list(way.values()), run.replicates)
             self._close(distance)
-            if not moment.last:
-                self._before = self._open(moment, weights, goal, way, distance)
+            if not info.last:
+                self._before = self._open(info, weights, goal, way, distance)
+
+    def settings(self) -> object:
+        return {"projected": self.projected}
+
+    def state_dict(self) -> dict:
+        names = self._rows[0] if self._rows else ()
+        rows = {name: [row[name] for row in self._rows] for name in names}
+        rows = {name: torch.tensor(values, dtype=torch.float64) for name, values in rows.items()}
+        return {"rows": rows, "before": self._before, "dtype": str(self._dtype).split(".")[1]}
+
+    def load_state_dict(self, state: dict) -> None:
+        columns = {name: values.tolist() for name, values in state["rows"].items()}
+        rows = zip(*columns.values(), strict=True)
+        self._rows = [dict(zip(columns, row, strict=True)) for row in rows]
+        self._before, self._dtype = state["before"], getattr(torch, state["dtype"])
 
     def report(self) -> Report:
         if not self._rows:
@@ -189,15 +204,15 @@ class Audit:
 
     def _open(
         self,
-        moment: Moment,
+        info: StepInfo,
         weights: dict[str, Tensor],
         goal: dict[str, Tensor],
         way: dict[str, Tensor],
         distance: Tensor,
     ) -> dict[str, Tensor]:
         """All of a step's terms but those that ask where it led."""
-        scene = moment.scene
-        x, model = scene.attacked(), scene.model
+        context = info.context
+        x, model = context.attacked(), context.model
 
         def outputs(w: dict[str, Tensor]) -> Tensor:
             return functional_call(model, w, (x,))  # type: ignore[arg-type]
@@ -208,22 +223,22 @@ class Audit:
                 f = outputs(leaves)
                 change = derivative_along(f, list(leaves.values()), list(way.values()))
             there = outputs(goal)
-        loss, slope = value_and_slope(scene.loss, _flat(f).detach(), scene.y)
+        loss, slope = value_and_slope(context.loss, _flat(f).detach(), context.y)
         rise, change = _flat(there - f), _flat(change)
-        goal_loss = scene.loss(there, scene.y)
-        mean = scene.per_replicate
-        along = _along(moment.grads, list(way.values()), scene.replicates)
-        gradient = _squares(moment.grads, scene.replicates)
+        goal_loss = context.loss(there, context.y)
+        mean = context.per_replicate
+        along = _along(info.grads, list(way.values()), context.replicates)
+        gradient = _squares(info.grads, context.replicates)
         return {
-            "rate": torch.full_like(distance, scene.lr),
+            "rate": torch.full_like(distance, context.lr),
             # The run's own word for it, so that the identity audits that too.
-            "loss": moment.values,
+            "loss": info.values,
             "comparator": mean(goal_loss),
             "convexity": mean(goal_loss - loss - slope * rise),
             "linearisation": mean(slope * (rise - change)),
             "gradient": gradient,
             "distance": distance,
-            "unprojected": distance + 2 * scene.lr * along + scene.lr**2 * gradient,
+            "unprojected": distance + 2 * context.lr * along + context.lr**2 * gradient,
         }
 
     def _close(self, distance: Tensor) -> None:

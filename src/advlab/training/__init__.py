@@ -1,19 +1,25 @@
 """The one training loop, and what it is made of."""
 
+from .hooks import Checkpoint as Checkpoint
+from .hooks import Hook as Hook
+from .hooks import ModelSchedule as ModelSchedule
+from .hooks import Penalize as Penalize
+from .hooks import Probe as Probe
+from .hooks import ProbeFunction as ProbeFunction
+from .hooks import ProgressBar as ProgressBar
+from .hooks import Project as Project
+from .hooks import StopWhen as StopWhen
 from .log import Log as Log
-from .loop import Fit as Fit
-from .loop import Moment as Moment
 from .loop import fit as fit
 from .objectives import MART as MART
 from .objectives import TRADES as TRADES
 from .objectives import Adversarial as Adversarial
+from .objectives import AttackedObjective as AttackedObjective
 from .objectives import Clean as Clean
 from .objectives import Mixed as Mixed
 from .objectives import Objective as Objective
-from .objectives import Scene as Scene
-from .optimizers import SGD as SGD
-from .optimizers import Adam as Adam
-from .optimizers import Optimizer as Optimizer
+from .objectives import StepContext as StepContext
+from .objectives import StepInfo as StepInfo
 from .penalties import L1 as L1
 from .penalties import L2 as L2
 from .penalties import L2L3 as L2L3
@@ -22,6 +28,8 @@ from .projections import LayerBalls as LayerBalls
 from .projections import NeuronCap as NeuronCap
 from .projections import Projection as Projection
 from .projections import WholeBall as WholeBall
+from .run import Fit as Fit
+from .run import Run as Run
 from .schedules import Constant as Constant
 from .schedules import Cosine as Cosine
 from .schedules import Drops as Drops

@@ -1,10 +1,12 @@
 """Which rows each step sees."""
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..core.errors import AdvlabError
 from ..core.randomness import Rng
+from ..models import Stack
+from ..threats.base import check_finite
 
 
 class Batches:
@@ -31,7 +33,34 @@ class Batches:
         self.position += self.size
         return x[take], y[take]
 
+    def state_dict(self) -> dict:
+        return {"order": self.order, "position": self.position}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.order, self.position = state["order"], state["position"]
+
     def _shuffled(self, rng: Rng) -> Tensor:
         one_each = [rng] * len(self.first) if isinstance(rng, torch.Generator) else rng
         orders = [torch.randperm(self.rows, generator=one) for one in one_each]
         return torch.stack(orders) + self.first
+
+
+def checked_rows(model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Check the data, and lay a stack's (R, n, ...) out as R blocks of rows."""
+    check_finite(x, "inputs")
+    if y.is_floating_point():
+        check_finite(y, "targets")
+    kept = next(model.parameters()).dtype
+    if x.dtype != kept:
+        raise AdvlabError(f"inputs of the model's own type, {kept}", x.dtype, f"use x.to({kept})")
+    if isinstance(model, Stack):
+        wanted = f"x of shape (R, n, ...) and y of shape (R, n) with R = {model.replicates}"
+        if x.ndim < 2 or x.shape[:2] != y.shape or len(x) != model.replicates:
+            raise AdvlabError(wanted, f"x {tuple(x.shape)} and y {tuple(y.shape)}")
+        return x.flatten(0, 1), y.flatten()
+    if x.shape[:1] != y.shape or len(x) == 0:
+        raise AdvlabError(
+            "x of shape (n, ...) and y of shape (n,), n at least 1",
+            f"x {tuple(x.shape)} and y {tuple(y.shape)}",
+        )
+    return x, y

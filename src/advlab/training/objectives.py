@@ -7,19 +7,31 @@ from dataclasses import dataclass, field
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from pydantic import Field, NonNegativeFloat
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, SerializeAsAny, field_validator
 from torch import Tensor
 
-from ..attacks import Attack, Loss
+from ..attacks import PGD, Attack, Identity, Loss
 from ..core.config import Config
 from ..core.randomness import Rng
-from ..losses import ModelLoss, PerExample, check_labels, evaluating, margin
-from ..threats import Threat
+from ..losses import ModelLoss, PerExample, check_labels, evaluating, margin, resolve
+from ..threats import Ball, Threat
+
+NOT_ATTACKED = Ball(norm="l2", radius=0.0)
 
 
 @dataclass(frozen=True)
-class Scene:
-    """One step's material: the model, the rows of its batch (R equal blocks), and the adversary."""
+class StepContext:
+    """The material of one step: the model, the rows of its batch (R equal blocks), the adversary.
+
+    Args:
+        model: the network or stack, with the weights before the step.
+        x: inputs of the batch. y: their labels.
+        loss: one value per example, from outputs and labels.
+        attack: who moves the inputs. ball: the threat set of this step.
+        rng: where randomness comes from.
+        replicates: R, the number of equal blocks of rows.
+        step: the number of steps taken before. lr: the rate of the update that follows.
+    """
 
     model: Callable[[Tensor], Tensor]
     x: Tensor
@@ -31,7 +43,6 @@ class Scene:
     replicates: int = 1
     step: int = 0
     lr: float = 0.0
-    """The rate of the update that follows, for objectives that look ahead."""
     _kept: dict[str, Tensor] = field(default_factory=dict)
 
     def attacked(self, loss: Loss | None = None) -> Tensor:
@@ -46,52 +57,117 @@ class Scene:
         return self._kept["attacked"]
 
     def per_replicate(self, values: Float[Tensor, " rows"]) -> Float[Tensor, " replicates"]:
+        """The mean over the rows of each replicate."""
         return values.reshape(self.replicates, -1).mean(1)
 
 
+@dataclass(frozen=True)
+class StepInfo:
+    """What a step has found before the weights move: hooks get it in `after_gradient`."""
+
+    context: StepContext
+    values: Tensor
+    """The objective, one value per replicate."""
+    grads: list[Tensor]
+    """Its gradient in each trained array; hooks may change it in place."""
+    last: bool
+    """Whether no move follows."""
+
+
 class Objective(Config):
-    """A per-example function of the model that training lowers on average."""
+    """A per-example function of the model that training lowers on average.
+
+    Args:
+        loss: a name of `losses.LOSSES`, or a function of outputs and labels, one value per example.
+    """
+
+    loss: str | PerExample = "cross_entropy"
+
+    @field_validator("loss")
+    @classmethod
+    def _known(cls, loss: str | PerExample) -> str | PerExample:
+        resolve(loss)
+        return loss
 
     @abstractmethod
-    def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
-        """One value an example, differentiable in the weights."""
+    def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
+        """One value per example, differentiable in the weights."""
 
     def value_and_grad(
-        self, scene: Scene, weights: Sequence[Tensor]
+        self, context: StepContext, weights: Sequence[Tensor]
     ) -> tuple[Float[Tensor, " replicates"], Sequence[Tensor]]:
         """Each replicate's mean, and its gradient in the weights (replicates do not mix)."""
-        values = scene.per_replicate(self.per_example(scene))
+        values = context.per_replicate(self.per_example(context))
         grads = torch.autograd.grad(values.sum(), weights)
         return values.detach(), grads
+
+    def context(
+        self,
+        model: Callable[[Tensor], Tensor],
+        x: Tensor,
+        y: Tensor,
+        rng: Rng,
+        replicates: int = 1,
+        step: int = 0,
+        lr: float = 0.0,
+    ) -> StepContext:
+        """The material of a step of this objective."""
+        attack, ball = self.adversary(step)
+        loss = resolve(self.loss)
+        return StepContext(model, x, y, loss, attack, ball, rng, replicates, step, lr)
+
+    def adversary(self, step: int) -> tuple[Attack, Threat]:
+        """The attack of a step and the threat set it moves in: none, unless there is one."""
+        return Identity(), NOT_ATTACKED
+
+
+class AttackedObjective(Objective):
+    """An objective with attacked inputs x~.
+
+    Args:
+        loss: as in `Objective`.
+        ball: the threat set around each input.
+        attack: how x~ is found.
+        warmup: the radius grows linearly over the first `warmup` steps.
+    """
+
+    ball: SerializeAsAny[Threat]
+    attack: SerializeAsAny[Attack] = PGD(steps=10, step_size=0.25)
+    warmup: NonNegativeInt = 0
+
+    def adversary(self, step: int) -> tuple[Attack, Threat]:
+        if step >= self.warmup:
+            return self.attack, self.ball
+        return self.attack, self.ball.with_radius(self.ball.radius * (step + 1) / self.warmup)
 
 
 class Clean(Objective):
     """loss(f(x), y): standard training."""
 
-    def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
-        return scene.loss(scene.model(scene.x), scene.y)
+    def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
+        return context.loss(context.model(context.x), context.y)
 
 
-class Adversarial(Objective):
+class Adversarial(AttackedObjective):
     """loss(f(x~), y) with x~ fixed: adversarial training. With PGD it is PGD-AT (Madry et al.
     2018), with the surrogate attack Algorithm 1 of the generalization paper."""
 
-    def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
-        return scene.loss(scene.model(scene.attacked()), scene.y)
+    def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
+        return context.loss(context.model(context.attacked()), context.y)
 
 
-class Mixed(Objective):
+class Mixed(AttackedObjective):
     """(1 - lam) * clean + lam * adversarial: the objective of the CGRO paper."""
 
     lam: float = Field(default=0.5, ge=0.0, le=1.0)
 
-    def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
-        clean = scene.loss(scene.model(scene.x), scene.y)
-        attacked = scene.loss(scene.model(scene.attacked()), scene.y)
+    def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
+        clean = context.loss(context.model(context.x), context.y)
+        attacked = context.loss(context.model(context.attacked()), context.y)
         return (1 - self.lam) * clean + self.lam * attacked
 
 
-class TRADES(Objective):
+class TRADES(AttackedObjective):
     """loss(f(x), y) + beta KL(p(x) || p(x~)), where the attack climbs that KL (Zhang et al. 2019).
 
     p are the model's probabilities, of two classes where it has one output. The KL is flat at the
@@ -100,17 +176,17 @@ class TRADES(Objective):
 
     beta: NonNegativeFloat = 6.0
 
-    def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
-        with torch.no_grad(), evaluating(scene.model):
-            fixed = _scores(scene.model(scene.x))
-        attacked = scene.attacked(ModelLoss(scene.model, fixed, _divergence))
-        clean = scene.model(scene.x)
-        _labels(clean, scene.y)
-        divergence = _divergence(scene.model(attacked), _scores(clean))
-        return scene.loss(clean, scene.y) + self.beta * divergence
+    def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
+        with torch.no_grad(), evaluating(context.model):
+            fixed = _scores(context.model(context.x))
+        attacked = context.attacked(ModelLoss(context.model, fixed, _divergence))
+        clean = context.model(context.x)
+        _labels(clean, context.y)
+        divergence = _divergence(context.model(attacked), _scores(clean))
+        return context.loss(clean, context.y) + self.beta * divergence
 
 
-class MART(Objective):
+class MART(AttackedObjective):
     """BCE(p(x~), y) + beta KL(p(x) || p(x~)) (1 - p_y(x)) (Wang et al. 2020).
 
     The boosted cross entropy is BCE(p, y) = -log p_y - log(1 - max_{k != y} p_k). The attack climbs
@@ -119,17 +195,17 @@ class MART(Objective):
 
     beta: NonNegativeFloat = 5.0
 
-    def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
-        outputs = scene.model(scene.attacked())
-        moved, clean = _scores(outputs), _scores(scene.model(scene.x))
-        y = _labels(outputs, scene.y)
+    def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
+        outputs = context.model(context.attacked())
+        moved, clean = _scores(outputs), _scores(context.model(context.x))
+        y = _labels(outputs, context.y)
         rival = moved.scatter(1, y[:, None], float("-inf")).argmax(1)
         boosted = -_log_share(moved, y) - _log_rest(moved, rival)
         return boosted + self.beta * _kl(clean, moved) * _log_rest(clean, y).exp()
 
 
 def _scores(outputs: Tensor) -> Float[Tensor, "rows k"]:
-    """One score a class; a single output f is the two scores (0, f)."""
+    """One score per class; a single output f is the two scores (0, f)."""
     if outputs.ndim == 2 and outputs.shape[1] > 1:
         return outputs
     f = outputs.reshape(-1)

@@ -23,7 +23,7 @@ from advlab.papers.benign.experiments._parts.lemmas_runs import (
     measured_run,
 )
 from advlab.papers.benign.reductions.mixture_law import draw_stack
-from advlab.training import Adversarial, fit
+from advlab.training import fit
 
 SEEDS = 40
 CASE = {"n": 20, "d": 3000, "mu_norm": 10.0, "beta": 0.1, "width": 50, "alpha": 1.0, "ratio": 1.0,
@@ -184,7 +184,6 @@ def test_a_case_trains_as_the_plain_way_does():
     plain = fit(
         problem.model, problem.train.x, problem.train.y, steps=12, lr=case.eta, loss="logistic",
         ball=case.ball, attack=PGD(step_size=0.2, random_start=False, jump=False),
-        objective=Adversarial(),
     )  # fmt: skip
     rows = measured_run(case)
     last = rows.filter(pl.col("step") == 12).sort("seed")

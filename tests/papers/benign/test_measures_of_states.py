@@ -30,6 +30,7 @@ from advlab.core.randomness import generator
 from advlab.models import TwoLayer
 from advlab.papers.benign import measures
 from advlab.papers.benign.measures import Networks, Snapshot
+from advlab.training import Probe
 
 
 @shapes
@@ -56,7 +57,7 @@ def test_the_first_step_has_its_closed_form_and_later_ones_follow_training(shape
         seen.append(Snapshot.take(net, data, LAW.mu(), BALL, WALK))
         return seen[-1].G_rob
 
-    train(model, data, 4, probes={"watch": watch})
+    train(model, data, 4, Probe({"watch": watch}))
     first = seen[0]
     assert torch.equal(first.x, data.x)
     assert torch.equal(first.margin, torch.zeros_like(first.margin))

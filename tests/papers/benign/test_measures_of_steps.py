@@ -32,6 +32,7 @@ from advlab.papers.benign.measures import Networks, Snapshot
 from advlab.papers.benign.theory import linear_rule_risk, squared_norm_rate
 from advlab.papers.generalization.reductions import Subspace
 from advlab.threats import Ball
+from advlab.training import Probe
 
 
 @shapes
@@ -141,8 +142,8 @@ def test_fresh_margins_and_errors_against_a_linear_rule():
 @shapes
 def test_sums_over_a_run(shape):
     model, data = start(shape), draw("data")
-    run = train(model, data, 20, probes=measures.probes(
-        data, LAW.mu(), ball=BALL, attack=WALK, eta=ETA, d=D))  # fmt: skip
+    every = measures.probes(data, LAW.mu(), ball=BALL, attack=WALK, eta=ETA, d=D)
+    run = train(model, data, 20, Probe(every))
     G, norms, L = (run.log.probe(name) for name in ("G_rob", "norm", "L_rob"))
     torch.testing.assert_close(L, run.log.losses(), rtol=1e-10, atol=0)
     bound, growth = measures.averaged_bound(G), measures.norm_growth(norms, G, ETA, D, N)
@@ -178,12 +179,12 @@ def test_probes_of_a_stack_are_those_of_its_networks_and_of_any_coordinates(shap
     mu = space.into(LAW.mu().expand(R, -1))
     settings = {"ball": BALL, "attack": WALK, "eta": ETA, "d": D}
     runs = [
-        train(model, data, 3, probes=measures.probes(data, LAW.mu(), test=test, **settings)),
-        train(inside, small, 3, probes=measures.probes(small, mu, test=fresh, **settings)),
+        train(model, data, 3, Probe(measures.probes(data, LAW.mu(), test=test, **settings))),
+        train(inside, small, 3, Probe(measures.probes(small, mu, test=fresh, **settings))),
     ]
     one, part = start(shape).replicate(1), Clusters(*(value[1] for value in data))
     some = Clusters(*(value[1] for value in test))
-    alone = train(one, part, 3, probes=measures.probes(part, LAW.mu(), test=some, **settings))
+    alone = train(one, part, 3, Probe(measures.probes(part, LAW.mu(), test=some, **settings)))
     assert set(alone.log.probes) == set(runs[0].log.probes)
     for name in alone.log.probes:
         whole, reduced = (run.log.probe(name) for run in runs)
@@ -205,5 +206,5 @@ def test_one_attack_a_step_serves_all_probes():
 
     data = draw("data")
     every = measures.probes(data, LAW.mu(), ball=BALL, attack=Counting(steps=2), eta=ETA, d=D)
-    run = train(start("relu"), data, 5, probes=every, probe_at={0, 2, 3})
+    run = train(start("relu"), data, 5, Probe(every, at={0, 2, 3}))
     assert len(calls) == len(run.log.probe_steps) == 4

@@ -91,8 +91,8 @@ def test_trained_networks_have_the_same_errors():
             for name in ("x", "y")
         )
         fit(
-            stack, x, y, steps=20, lr=0.3, loss="logistic", ball=ball, attack=attack,
-            objective=TwoLayerAdversarial(),
+            stack, x, y, steps=20, lr=0.3,
+            objective=TwoLayerAdversarial(loss="logistic", ball=ball, attack=attack),
         )  # fmt: skip
         seen = attacked(stack, fresh.flatten(0, 1), label.flatten(), ball, attack, "margin").loss
         return seen[::2].numpy()

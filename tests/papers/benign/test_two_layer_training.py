@@ -14,7 +14,7 @@ from advlab.papers.benign.data import NoisyMixture
 from advlab.papers.benign.reductions import TwoLayerAdversarial, attacked
 from advlab.papers.generalization.reductions import Subspace
 from advlab.threats import Ball
-from advlab.training import L2, Adam, Adversarial, fit
+from advlab.training import L2, Adversarial, Checkpoint, Hook, Penalize, fit
 
 BALL = Ball(norm="l2", radius=1.0)
 ATTACK = PGD(steps=20, step_size=0.2, random_start=False, jump=False)
@@ -24,6 +24,8 @@ NETS = {
     "torch": {"init": "torch", "bias": True, "train_top": True},
     "torch, fixed top": {"init": "torch"},
 }
+
+AGAINST = {"loss": "logistic", "ball": BALL, "attack": ATTACK}
 
 
 def _problem(activation, settings, d=60, n=8, width=10, replicates=2):
@@ -66,9 +68,9 @@ def test_fifty_steps_in_the_subspace_are_those_of_the_whole_space(activation, ki
     space = Subspace.of(torch.cat([x, whole.get_parameter("weight").detach()], 1))
     assert space.basis.shape[2] < x.shape[2]
     small = _reduced(whole, x, space)
-    common = {"steps": 50, "lr": 0.05, "loss": "logistic", "ball": BALL, "attack": ATTACK}
-    plain = fit(whole, x, y, objective=Adversarial(), **common)
-    fast = fit(small, space.into(x), y, objective=TwoLayerAdversarial(), **common)
+    common = {"steps": 50, "lr": 0.05}
+    plain = fit(whole, x, y, objective=Adversarial(**AGAINST), **common)
+    fast = fit(small, space.into(x), y, objective=TwoLayerAdversarial(**AGAINST), **common)
     torch.testing.assert_close(fast.log.losses(), plain.log.losses(), rtol=1e-10, atol=1e-12)
     assert (plain.log.losses()[-1] < plain.log.losses()[0]).all()
     for name, value in whole.state_dict().items():
@@ -102,9 +104,9 @@ def test_attacked_points_are_those_of_pgd(activation, loss, settings):
 def test_one_network_gives_the_numbers_of_its_place_in_a_stack():
     x, y, stack = _problem("relu", NETS["torch"])
     alone = stack.replicate(1)
-    common = {"steps": 20, "lr": 0.1, "loss": "logistic", "ball": BALL, "attack": ATTACK}
-    together = fit(stack, x, y, objective=TwoLayerAdversarial(), **common)
-    single = fit(alone, x[1], y[1], objective=TwoLayerAdversarial(), **common)
+    common = {"steps": 20, "lr": 0.1}
+    together = fit(stack, x, y, objective=TwoLayerAdversarial(**AGAINST), **common)
+    single = fit(alone, x[1], y[1], objective=TwoLayerAdversarial(**AGAINST), **common)
     torch.testing.assert_close(single.log.losses()[:, 0], together.log.losses()[:, 1])
 
 
@@ -116,14 +118,16 @@ def test_a_mirrored_network_is_left_alone_at_first():
 
 
 @pytest.mark.parametrize(
-    "more", [{"penalty": L2(weight=0.1)}, {"optimizer": Adam()}], ids=["penalty", "Adam"]
+    "more",
+    [{"hooks": [Penalize(L2(weight=0.1))]}, {"optimizer": torch.optim.Adam}],
+    ids=["penalty", "Adam"],
 )
 def test_weights_that_took_another_step_are_noticed(more):
     x, y, first = _problem("relu", NETS["torch"])
     second = Stack([first.replicate(r) for r in range(2)])
-    common = dict(steps=30, lr=0.02, loss="logistic", ball=BALL, attack=ATTACK, **more)
-    plain = fit(first, x, y, objective=Adversarial(), **common)
-    fast = fit(second, x, y, objective=TwoLayerAdversarial(), **common)
+    common = dict(steps=30, lr=0.02, **more)
+    plain = fit(first, x, y, objective=Adversarial(**AGAINST), **common)
+    fast = fit(second, x, y, objective=TwoLayerAdversarial(**AGAINST), **common)
     torch.testing.assert_close(fast.log.losses(), plain.log.losses(), rtol=1e-9, atol=1e-12)
 
 
@@ -131,37 +135,37 @@ def test_mini_batches_are_noticed_too():
     x, y, stack = _problem("relu", NETS["torch"])
     nets = [stack.replicate(0), stack.replicate(0)]
     runs = [
-        fit(net, x[0], y[0], steps=30, lr=0.02, loss="logistic", ball=BALL, attack=ATTACK,
-            batch=4, objective=objective, rng=generator("batches"))
-        for net, objective in zip(nets, [Adversarial(), TwoLayerAdversarial()], strict=True)
+        fit(net, x[0], y[0], steps=30, lr=0.02, batch=4, objective=kind(**AGAINST),
+            rng=generator("batches"))
+        for net, kind in zip(nets, [Adversarial, TwoLayerAdversarial], strict=True)
     ]  # fmt: skip
     torch.testing.assert_close(runs[1].log.losses(), runs[0].log.losses(), rtol=1e-9, atol=1e-12)
 
 
 def test_a_run_continues_with_the_same_bits(tmp_path):
     x, y, stack = _problem("relu", NETS["torch"])
-    common = {"lr": 0.1, "loss": "logistic", "ball": BALL, "attack": ATTACK}
 
-    class Stopped(Exception):
+    class Killed(Exception):
         pass
 
-    def stop(model):
-        raise Stopped
+    class Killer(Hook):
+        def after_gradient(self, run, info):
+            if run.step == self.at:
+                raise Killed
 
-    def run(probes, at):
-        model = Stack([stack.replicate(r) for r in range(2)])
+    def run(at):
+        model, killer = Stack([stack.replicate(r) for r in range(2)]), Killer()
+        killer.at = at
         return fit(
-            model, x, y, steps=120, objective=TwoLayerAdversarial(), probes=probes, probe_at={at},
-            checkpoint=tmp_path / "run.safetensors", checkpoint_every=50, **common,
+            model, x, y, steps=120, lr=0.1, objective=TwoLayerAdversarial(**AGAINST),
+            hooks=[killer, Checkpoint(tmp_path / "run.safetensors", every=50)],
         )  # fmt: skip
 
-    whole = run({"one": lambda model: torch.ones(2)}, 120)
+    whole = run(None)
     (tmp_path / "run.safetensors").unlink()
-    with pytest.raises(Stopped):
-        run({"one": stop}, 73)
-    assert torch.equal(
-        run({"one": lambda model: torch.ones(2)}, 120).log.losses(), whole.log.losses()
-    )
+    with pytest.raises(Killed):
+        run(73)
+    assert torch.equal(run(None).log.losses(), whole.log.losses())
 
 
 @pytest.mark.parametrize(
@@ -188,7 +192,7 @@ def test_turning_the_coordinates_changes_nothing():
     x, y, stack = _problem("relu", NETS["torch"], d=12)
     turn = torch.from_numpy(special_ortho_group.rvs(12, random_state=1)).expand(2, -1, -1)
     other = _reduced(stack, x, Subspace(turn))
-    common = {"steps": 30, "lr": 0.1, "loss": "logistic", "ball": BALL, "attack": ATTACK}
-    one = fit(stack, x, y, objective=TwoLayerAdversarial(), **common)
-    two = fit(other, x @ turn, y, objective=TwoLayerAdversarial(), **common)
+    common = {"steps": 30, "lr": 0.1}
+    one = fit(stack, x, y, objective=TwoLayerAdversarial(**AGAINST), **common)
+    two = fit(other, x @ turn, y, objective=TwoLayerAdversarial(**AGAINST), **common)
     torch.testing.assert_close(one.log.losses(), two.log.losses(), rtol=1e-9, atol=1e-12)

@@ -198,13 +198,14 @@ def test_network_attacks_trains_in_few_dimensions_as_in_all(arm):
     law = case.law
     (x, y), few = network_attacks._reduced(case)
     attack, ball = network_attacks._attack(case, few)
-    settings = {"steps": 25, "lr": 0.05, "loss": "logistic", "objective": Mixed(lam=0.5)}
-    fit(few, x, y, ball=ball, attack=attack, **settings)
+    objective = Mixed(loss="logistic", ball=ball, attack=attack, lam=0.5)
+    fit(few, x, y, steps=25, lr=0.05, objective=objective)
     points = law.sample(network_attacks.generators(network_attacks.NAME, "data", seeds=[5])[0])
     rng = network_attacks.generators(network_attacks.NAME, "start", seeds=[5])[0]
     whole = Stack([PatchCNN.draw(law.d, network_attacks.FILTERS, law.d**-0.5, rng)])
     attack, _ = network_attacks._attack(case, whole)
-    fit(whole, points.x[None], points.y[None], ball=ball, attack=attack, **settings)
+    objective = Mixed(loss="logistic", ball=ball, attack=attack, lam=0.5)
+    fit(whole, points.x[None], points.y[None], steps=25, lr=0.05, objective=objective)
     torch.testing.assert_close(few(x[0]), whole(points.x), rtol=1e-8, atol=1e-10)
     gram = [one @ one.mT for one in (few.get_parameter("weight"), whole.get_parameter("weight"))]
     torch.testing.assert_close(*gram, rtol=1e-8, atol=1e-10)

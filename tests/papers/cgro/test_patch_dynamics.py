@@ -48,12 +48,13 @@ def direct(law: Patches, points, net: PatchCNN, lam: float, eta: float, steps: i
         points.y,
         steps=steps,
         lr=eta,
-        loss="logistic",
-        ball=Ball(norm="l2", radius=law.delta * (1 + 1e-12)),
-        attack=Shrink(gamma=law.gamma),
-        objective=training.Mixed(lam=lam),
-        probes={"weight": lambda model: model.weight},
-        probe_at=every,
+        objective=training.Mixed(
+            loss="logistic",
+            ball=Ball(norm="l2", radius=law.delta * (1 + 1e-12)),
+            attack=Shrink(gamma=law.gamma),
+            lam=lam,
+        ),
+        hooks=[training.Probe({"weight": lambda model: model.weight}, every=every)],
     ).log
 
 

@@ -15,6 +15,7 @@ from advlab.losses import ModelLoss, pseudo_huber
 from advlab.papers.convergence.experiments import any_attack, lazy_regime, regret_audit
 from advlab.papers.convergence.experiments._parts.regret_audit_runs import Case as Audited
 from advlab.papers.convergence.experiments._parts.two_layer_runs import PASSES_PER_STEP, Case, train
+from advlab.training import Run
 
 MODULES = {"any_attack": any_attack, "lazy_regime": lazy_regime, "regret_audit": regret_audit}
 
@@ -215,13 +216,11 @@ def test_the_audit_finds_a_run_that_does_not_descend(depth, monkeypatch):
     assert honest["violations"].sum() == 0
     assert (honest["mean_loss"] <= honest["bound"]).all()
     assert honest["residual"].max() < 1e-10
-    from advlab.training.optimizers import SGD
+    descend = Run.descend
 
-    step = SGD.step
-
-    def longer(self, weights, grads, state, lr, count):
-        step(self, weights, [1.01 * grad for grad in grads], state, lr, count)
+    def longer(self, grads):
+        descend(self, [1.01 * grad for grad in grads])
 
     if depth == 0:
-        monkeypatch.setattr(SGD, "step", longer)
+        monkeypatch.setattr(Run, "descend", longer)
         assert regret_audit.compute(case)["violations"].min() > 0

@@ -10,7 +10,7 @@ from advlab.core.randomness import generator, generators
 from advlab.models import Stack
 from advlab.papers.convergence.models import DeepReLU
 from advlab.threats import Cap
-from advlab.training import LayerBalls, fit
+from advlab.training import LayerBalls, Project, fit
 
 
 def on_sphere(n: int, d: int, name: str) -> torch.Tensor:
@@ -90,7 +90,7 @@ def test_only_the_hidden_layers_train_and_each_stays_in_its_ball():
         lr=0.05,
         loss="pseudo_huber",
         ball=Cap(radius=0.1),
-        projection=LayerBalls(radius=limit, width=width),
+        hooks=[Project(LayerBalls(radius=limit, width=width))],
         rng=generators("attack", seeds=seeds),
     )
     moves = {name: value - start[name] for name, value in stack.state_dict().items()}

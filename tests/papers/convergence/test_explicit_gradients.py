@@ -38,10 +38,11 @@ def train(stack, x, y, objective, attack=None, threat=None, steps=8):
         y,
         steps=steps,
         lr=0.5,
-        loss="pseudo_huber",
-        ball=threat or Cap(radius=0.3),
-        attack=attack or PGD(steps=4),
-        objective=objective,
+        objective=objective(
+            loss="pseudo_huber",
+            ball=threat or Cap(radius=0.3),
+            attack=attack or PGD(steps=4),
+        ),
         rng=generators("attack", seeds=SEEDS),
     )
 
@@ -50,7 +51,7 @@ def train(stack, x, y, objective, attack=None, threat=None, steps=8):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_run_is_that_of_autograd(shape, net):
     (ours, x, y), (usual, *_) = problem(shape, net), problem(shape, net)
-    a, b = train(ours, x, y, ExplicitAdversarial()), train(usual, x, y, Adversarial())
+    a, b = train(ours, x, y, ExplicitAdversarial), train(usual, x, y, Adversarial)
     torch.testing.assert_close(a.log.losses(), b.log.losses(), rtol=1e-10, atol=1e-12)
     for p, q in zip(ours.parameters(), usual.parameters(), strict=True):
         torch.testing.assert_close(p, q, rtol=1e-10, atol=1e-12)
@@ -72,8 +73,8 @@ def test_a_run_is_that_of_autograd(shape, net):
 @pytest.mark.parametrize("threat", [Cap(radius=0.2), Ball(norm="linf", radius=0.1)], ids=str)
 def test_every_attack_runs_on_it(attack, threat):
     (ours, x, y), (usual, *_) = problem(), problem()
-    a = train(ours, x, y, ExplicitAdversarial(), attack, threat)
-    b = train(usual, x, y, Adversarial(), attack, threat)
+    a = train(ours, x, y, ExplicitAdversarial, attack, threat)
+    b = train(usual, x, y, Adversarial, attack, threat)
     torch.testing.assert_close(a.log.losses(), b.log.losses(), rtol=1e-9, atol=1e-11)
 
 

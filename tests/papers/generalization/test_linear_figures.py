@@ -22,7 +22,7 @@ from advlab.papers.generalization.experiments import (
 )
 from advlab.papers.generalization.experiments._parts.linear_runs import draw, gradients, train
 from advlab.threats import Ball
-from advlab.training import Adversarial, fit
+from advlab.training import fit
 
 FIGURES = {
     "fig1": fig1, "fig3": fig3, "fig5": fig5, "fig9": fig9, "fig10": fig10, "fig11": fig11,
@@ -52,7 +52,7 @@ def test_the_closed_form_run_is_the_general_loop():
     path = train(x, y, ball=ball, xi=0.1, lr=0.01, steps=20)
     stack = Stack([Linear.zero(10) for _ in range(3)])
     fit(stack, x, y, steps=20, lr=0.01, loss="squared", ball=ball, attack=Surrogate(xi=0.1),
-        objective=Adversarial(), rng=generators("a", seeds=range(3)))  # fmt: skip
+        rng=generators("a", seeds=range(3)))  # fmt: skip
     torch.testing.assert_close(path.theta[-1], stack.get_parameter("theta").detach())
     adversarial, standard = gradients(path, 0.1)
     step = (path.theta[:-1] - path.theta[1:]) / 0.01

@@ -24,8 +24,8 @@ def problem(n: int, d: int, replicates: int = 3, seed: int = 0):
 def train(x, y, start, objective, ball, attack, lr=0.02, steps=60):
     stack = Stack([Linear(theta) for theta in start])
     rng = torch.Generator().manual_seed(0)
-    result = fit(stack, x, y, steps=steps, lr=lr, loss="squared", ball=ball, attack=attack,
-                 objective=objective, rng=rng)  # fmt: skip
+    objective = objective(loss="squared", ball=ball, attack=attack)
+    result = fit(stack, x, y, steps=steps, lr=lr, objective=objective, rng=rng)
     return stack.get_parameter("theta").detach(), result.log.losses()
 
 
@@ -45,8 +45,8 @@ def train(x, y, start, objective, ball, attack, lr=0.02, steps=60):
 def test_the_closed_form_is_attack_and_autograd(norm, attack):
     x, y, start = problem(30, 6)
     ball = Ball(norm=norm, radius=0.3)
-    closed = train(x, y, start, LinearAdversarial(), ball, attack)
-    plain = train(x, y, start, Adversarial(), ball, attack)
+    closed = train(x, y, start, LinearAdversarial, ball, attack)
+    plain = train(x, y, start, Adversarial, ball, attack)
     torch.testing.assert_close(closed[0], plain[0], rtol=1e-10, atol=1e-12)
     torch.testing.assert_close(closed[1], plain[1], rtol=1e-10, atol=1e-12)
 
@@ -65,7 +65,7 @@ def test_gradient_of_the_frozen_attack(seed, eps, xi):
         + (2 * eps * theta @ theta * r / w)[:, None] * x[0]
         + (2 * eps**2 * theta @ theta * r**2 / w**2)[:, None] * theta
     ).mean(0)
-    after, _ = train(x, y, start, LinearAdversarial(), Ball(norm="l2", radius=eps),
+    after, _ = train(x, y, start, LinearAdversarial, Ball(norm="l2", radius=eps),
                      Surrogate(xi=xi), lr=1.0, steps=1)  # fmt: skip
     torch.testing.assert_close(theta - after[0], expected)
 
@@ -74,8 +74,8 @@ def test_zero_weights_without_xi_are_not_attacked():
     x, y, _ = problem(10, 4)
     zero = torch.zeros(3, 4, dtype=torch.float64)
     ball = Ball(norm="l2", radius=5.0)
-    attacked, losses = train(x, y, zero, LinearAdversarial(), ball, Exact(), steps=1)
-    clean, _ = train(x, y, zero, LinearAdversarial(), ball, Identity(), steps=1)
+    attacked, losses = train(x, y, zero, LinearAdversarial, ball, Exact(), steps=1)
+    clean, _ = train(x, y, zero, LinearAdversarial, ball, Identity(), steps=1)
     torch.testing.assert_close(attacked, clean)
     torch.testing.assert_close(losses[0], (y**2).mean(1))
 
@@ -85,7 +85,7 @@ def test_zero_weights_without_xi_are_not_attacked():
 )
 def test_training_in_the_subspace_is_training_in_the_whole_space(attack):
     x, y, start = problem(8, 200, replicates=3)
-    ball, objective = Ball(norm="l2", radius=0.2), Adversarial()
+    ball, objective = Ball(norm="l2", radius=0.2), Adversarial
     whole, losses = train(x, y, start, objective, ball, attack, lr=0.005, steps=50)
     span = Subspace.of(x, start)
     assert span.basis.shape == (3, 200, 9)
@@ -118,4 +118,4 @@ def test_scenes_without_a_closed_form_are_refused(change):
     x, y, start = problem(10, 4)
     settings = {"ball": Ball(norm="l2", radius=1), "attack": FGM()} | change
     with pytest.raises(AdvlabError, match="closed form"):
-        train(x, y, start, LinearAdversarial(), **settings)
+        train(x, y, start, LinearAdversarial, **settings)

@@ -1,5 +1,7 @@
 """L_inf: the step search against its definition, smoke scale end to end, verdicts both ways."""
 
+from functools import partial
+
 import numpy as np
 import polars as pl
 import pytest
@@ -83,11 +85,12 @@ def test_a_search_that_found_nothing_leaves_the_claims_undecided():
 def test_own_steps_are_those_of_plain_gradient_descent():
     law = LinearModel(n=30, d=4)
     x, y = law.sample_stack(generators("own", seeds=range(2)))
-    settings = {"loss": "squared", "ball": Ball(norm="linf", radius=0.1), "steps": 7}
-    settings |= {"attack": Surrogate(xi=0.1), "objective": LinearAdversarial()}
+    against = {"loss": "squared", "ball": Ball(norm="linf", radius=0.1)}
+    objective = LinearAdversarial(**against, attack=Surrogate(xi=0.1))
+    settings = {"steps": 7, "objective": objective}
     rates = (0.01, 0.05)
     both = Stack([Linear.zero(4)] * 2)
-    fit(both, x, y, lr=1.0, optimizer=linf_attacks.OwnSteps(rates=rates), **settings)
+    fit(both, x, y, lr=1.0, optimizer=partial(linf_attacks.OwnSteps, rates=rates), **settings)
     for r, lr in enumerate(rates):
         alone = Linear.zero(4)
         fit(alone, x[r], y[r], lr=lr, **settings)

@@ -8,7 +8,7 @@ from advlab.models import Stack
 from advlab.papers.generalization.models import LazyNet
 from advlab.papers.generalization.reductions import Subspace
 from advlab.threats import Ball
-from advlab.training import Adversarial, fit
+from advlab.training import fit
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def test_a_network_never_leaves_the_span_of_data_and_start(problem, activation):
     inside = zip(space.into(start), whole.get_buffer("top"), strict=True)
     small = Stack([LazyNet(theta, top, activation) for theta, top in inside])
     for model, data in ((whole, x), (small, space.into(x))):
-        fit(model, data, y, steps=50, lr=0.05, loss="squared", objective=Adversarial(),
+        fit(model, data, y, steps=50, lr=0.05, loss="squared",
             ball=Ball(norm="l2", radius=0.5), attack=Surrogate(xi=0.1))  # fmt: skip
     theta = whole.get_parameter("theta").detach()
     assert (theta - start).norm() > 0.1

@@ -29,7 +29,7 @@ from advlab.papers.purification.measures import (
     own_sets,
 )
 from advlab.papers.purification.models import SymmetricReLU
-from advlab.training import L2, fit
+from advlab.training import L2, Penalize, Probe, fit
 
 R, WIDTH, D, N = 2, 9, 6, 20
 
@@ -137,7 +137,7 @@ def test_the_log_watches_a_run():
         return torch.zeros(R)
 
     before = model.get_parameter("weight").detach().clone()
-    fit(model, x, y, steps=5, lr=0.3, loss="logistic", watch=log, probes={"see": probe})
+    fit(model, x, y, steps=5, lr=0.3, loss="logistic", hooks=[log, Probe({"see": probe})])
     assert log.positive.shape == (5, R)
     for step, (value, keep) in enumerate(seen[:5]):
         share = ((value > 0) & keep).sum(1) / keep.sum(1)
@@ -154,7 +154,8 @@ def test_the_log_of_one_network_leaves_the_penalty_out():
     alone.requires_grad_()
     log = GrowthLog(label_direction(M[0], w[0]))
     sides = growth_identity(Nets.of(alone), x[0], y[0], z[0], M[0], w[0])
-    fit(alone, x[0], y[0], steps=1, lr=0.3, loss="logistic", watch=log, penalty=L2(weight=0.5))
+    hooks = [log, Penalize(L2(weight=0.5))]
+    fit(alone, x[0], y[0], steps=1, lr=0.3, loss="logistic", hooks=hooks)
     torch.testing.assert_close(log.total, sides.measured)
 
 
@@ -164,4 +165,4 @@ def test_a_log_of_nothing_and_of_other_networks():
         _ = GrowthLog(M[0, 0]).total
     log = GrowthLog(label_direction(M, w)[0])
     with pytest.raises(AdvlabError, match="one direction for each"):
-        fit(model, x, y, steps=1, lr=0.1, loss="logistic", watch=log)
+        fit(model, x, y, steps=1, lr=0.1, loss="logistic", hooks=[log])

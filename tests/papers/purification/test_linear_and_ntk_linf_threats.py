@@ -140,7 +140,7 @@ def small_problem(norm: str = "l2") -> SparseProblem:
 def test_exact_accuracies_are_those_of_the_theory_and_of_the_worst_point(norm):
     problem = small_problem(norm)
     ball, theta = problem.preset.ball, problem.direction
-    found = linear_and_ntk_runs.exact(problem, theta, ball, 1.0)
+    found = linear_and_ntk_runs.linear_accuracy(problem, theta, ball, 1.0)
     for r in range(2):
         scores = problem.test_x[r] @ theta[r]
         f, y, w = (one.double().numpy() for one in (scores, problem.test_y[r], theta[r]))

@@ -11,7 +11,17 @@ from advlab.models import Stack, TwoLayer
 from advlab.papers.purification.models import BiasGrowth, SymmetricReLU
 from advlab.papers.purification.reductions import SymmetricAdversarial, SymmetricLoss
 from advlab.threats import Ball, Cap
-from advlab.training import L2L3, Adversarial, NeuronCap, Scene, fit
+from advlab.training import (
+    L2L3,
+    Adversarial,
+    AttackedObjective,
+    ModelSchedule,
+    NeuronCap,
+    Penalize,
+    Project,
+    StepContext,
+    fit,
+)
 
 D, N, R = 8, 30, 3
 
@@ -32,11 +42,10 @@ def data() -> tuple[torch.Tensor, torch.Tensor]:
     return x, torch.where(x.sum(2) >= 0, 1.0, -1.0).double()
 
 
-def scene(nets: Stack, ball: Ball, attack=None) -> Scene:
+def context(objective: AttackedObjective, nets: Stack) -> StepContext:
     x, y = data()
-    attack = attack or PGD(steps=3, step_size=1.0, random_start=False)
     rng = generators("attack", seeds=range(R))
-    return Scene(nets, x.flatten(0, 1), y.flatten(), logistic, attack, ball, rng, R)
+    return objective.context(nets, x.flatten(0, 1), y.flatten(), rng, R)
 
 
 @pytest.mark.parametrize("sigma", [0.0, 0.15])
@@ -44,11 +53,12 @@ def scene(nets: Stack, ball: Ball, attack=None) -> Scene:
 @pytest.mark.parametrize("attack", [FGM(), PGD(steps=4), Random()])
 def test_values_and_gradients_are_those_of_autograd(sigma, norm, attack):
     nets, ball = stack(sigma), Ball(norm=norm, radius=0.2)
-    values, grads = SymmetricAdversarial().value_and_grad(
-        scene(nets, ball, attack), list(nets.parameters())
-    )
-    plain, by_hand = Adversarial().value_and_grad(
-        scene(nets, ball, attack), list(nets.parameters())
+    (values, grads), (plain, by_hand) = (
+        objective.value_and_grad(context(objective, nets), list(nets.parameters()))
+        for objective in (
+            kind(loss="logistic", ball=ball, attack=attack)
+            for kind in (SymmetricAdversarial, Adversarial)
+        )
     )
     torch.testing.assert_close(values, plain, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(grads[0], by_hand[0], rtol=1e-9, atol=1e-12)
@@ -86,13 +96,16 @@ def test_neurons_are_left_out_only_where_the_set_states_its_reach(kind, all_kept
 def test_whole_runs_agree(batch):
     """Both engines through the loop: growing bias, warm-up, penalty, cap, mini-batches."""
     ends = []
-    for objective in (SymmetricAdversarial(), Adversarial()):
+    for objective in (SymmetricAdversarial, Adversarial):
         nets, (x, y) = stack(), data()
         fitted = fit(
-            nets, x, y, steps=25, lr=0.3, loss="logistic", ball=Ball(norm="l2", radius=0.3),
-            attack=PGD(steps=3, step_size=1.0, random_start=False), objective=objective,
-            batch=batch, penalty=L2L3(weight=0.01), projection=NeuronCap(radius=1.5), warmup=10,
-            prepare=BiasGrowth(start=0.2, slope=0.02, end=0.5),
+            nets, x, y, steps=25, lr=0.3, batch=batch,
+            objective=objective(
+                loss="logistic", ball=Ball(norm="l2", radius=0.3), warmup=10,
+                attack=PGD(steps=3, step_size=1.0, random_start=False),
+            ),
+            hooks=[ModelSchedule(BiasGrowth(start=0.2, slope=0.02, end=0.5)),
+                   Penalize(L2L3(weight=0.01)), Project(NeuronCap(radius=1.5))],
             rng=generators("run", seeds=range(R)),
         )  # fmt: skip
         ends.append((fitted.log.losses(), nets.get_parameter("weight").detach()))

@@ -7,7 +7,7 @@ from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator, generators
 from advlab.models import Stack
 from advlab.papers.purification.models import SymmetricReLU, TangentReLU
-from advlab.training import Adam, fit
+from advlab.training import fit
 
 SETTINGS = [(0.7, 0.5), (0.7, 0.0), (-0.2, 0.3), (0.0, 1.0)]
 
@@ -79,7 +79,7 @@ def test_only_v_trains_alone_and_in_a_stack():
     draw = lambda rng: TangentReLU.draw(4, 6, 0.5, rng, 0.5)  # noqa: E731
     stack = Stack.draw(draw, generators("stack", seeds=seeds))
     before = stack.get_buffer("directions").clone()
-    settings = {"steps": 30, "lr": 0.05, "loss": "logistic", "optimizer": Adam()}
+    settings = {"steps": 30, "lr": 0.05, "loss": "logistic", "optimizer": torch.optim.Adam}
     run = fit(stack, x, y, **settings)
     assert torch.equal(stack.get_buffer("directions"), before)
     alone = draw(generators("stack", seeds=seeds)[2])

@@ -11,7 +11,7 @@ from ....attacks import Attack
 from ....core.randomness import Rng, generator
 from ....models import Stack
 from ....threats import Threat
-from ....training.loop import Probe
+from ....training import ProbeFunction
 from ..data import Clusters
 from . import (
     activations,
@@ -63,7 +63,7 @@ def probes(
     kappa: float = 1.0,
     test: Clusters | None = None,
     rng: Rng | None = None,
-) -> dict[str, Probe]:
+) -> dict[str, ProbeFunction]:
     """The measures of a model that trains on `data`, by name.
 
     Args:
@@ -89,7 +89,7 @@ def probes(
     if test is not None:
         every |= _fresh(stacked(test), eta)
 
-    def probe(measure: Measure) -> Probe:
+    def probe(measure: Measure) -> ProbeFunction:
         def seen(model: nn.Module) -> Tensor:
             found = measure(snapshot(model)).to(data.x)
             return found if isinstance(model, Stack) else found[0]

@@ -19,14 +19,14 @@ from ....losses import PerExample, logistic, margin
 from ....losses import resolve as resolve_loss
 from ....reductions import Layers, Score, Step, gram_pgd, score_of, trained
 from ....threats import Ball, Threat
-from ....training.objectives import Objective, Scene
+from ....training.objectives import AttackedObjective, StepContext
 
 COLUMNS = 8
 REFRESH = 50
 """Products are computed anew every so many steps; runs continue from these with the same bits."""
 
 
-class TwoLayerAdversarial(Objective):
+class TwoLayerAdversarial(AttackedObjective):
     """The objective `Adversarial()` for two-layer networks with one output and PGD in an l2 ball,
     started at the clean inputs.
 
@@ -37,30 +37,31 @@ class TwoLayerAdversarial(Objective):
 
     _products: "Products | None" = PrivateAttr(default=None)
 
-    def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
-        seen = attacked(scene.model, scene.x, scene.y, scene.ball, scene.attack, scene.loss)
-        return scene.loss(scene.model(seen.x), scene.y)
+    def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
+        x, y, ball, attack = context.x, context.y, context.ball, context.attack
+        seen = attacked(context.model, x, y, ball, attack, context.loss)
+        return context.loss(context.model(seen.x), y)
 
     def value_and_grad(
-        self, scene: Scene, weights: Sequence[Tensor]
+        self, context: StepContext, weights: Sequence[Tensor]
     ) -> tuple[Float[Tensor, " replicates"], Sequence[Tensor]]:
-        attack, ball = _checked(scene.attack, scene.ball)
+        attack, ball = _checked(context.attack, context.ball)
         with torch.no_grad():
-            net = Layers.of(scene.model)
-            x = scene.x.reshape(scene.replicates, -1, scene.x.shape[-1])
-            products = self._current(net, x, scene.step)
+            net = Layers.of(context.model)
+            x = context.x.reshape(context.replicates, -1, context.x.shape[-1])
+            products = self._current(net, x, context.step)
             z = _preactivations(net, products.z)
-            guide = _guide(scene.loss, scene.y.reshape(z.shape[:2]))
+            guide = _guide(context.loss, context.y.reshape(z.shape[:2]))
             worst = gram_pgd(net, products.gram, z, guide, ball.radius, attack)
             step = Step.at(
                 net,
                 torch.baddbmm(x, worst.C, net.weight),
                 worst.z,
                 worst.f,
-                score_of(scene.loss, scene.y),
+                score_of(context.loss, context.y),
             )
-            grads = {name: step.gradient(name) for name in trained(scene.model)}
-            self._products = products.after(step, x, grads["weight"], scene.lr)
+            grads = {name: step.gradient(name) for name in trained(context.model)}
+            self._products = products.after(step, x, grads["weight"], context.lr)
         return step.loss.mean(1), [
             grad.reshape(w.shape) for grad, w in zip(grads.values(), weights, strict=True)
         ]

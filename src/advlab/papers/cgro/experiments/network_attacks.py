@@ -100,8 +100,8 @@ def compute(case: Case) -> pl.DataFrame:
     lam = 0.0 if case.arm == "clean" else SHARE
     rngs, rows, before = generators(NAME, "run", seeds=case.seeds), [], 0
     for step in log_steps(case.steps, case.ratio):
-        fit(model, *train, steps=step - before, lr=case.eta, loss="logistic", ball=ball,
-            attack=attack, objective=Mixed(lam=lam), rng=rngs)  # fmt: skip
+        fit(model, *train, steps=step - before, lr=case.eta, rng=rngs,
+            objective=Mixed(loss="logistic", ball=ball, attack=attack, lam=lam))  # fmt: skip
         before = step
         rows.append(_look(case, model, train, fresh, step))
     radii = _radii(case, model, fresh)

@@ -16,6 +16,7 @@ from .... import lab
 from ....report import Claims, Verdict
 from ....report.charts import AnyChart, curves, panels, points
 from ....report.samples import ends, slopes
+from ....training import Probe
 from ._parts.two_layer_runs import Case as Case
 from ._parts.two_layer_runs import train
 
@@ -58,16 +59,15 @@ def compute(case: Case) -> pl.DataFrame:
         return moved(model).flatten(1).norm(dim=1)
 
     shown = {round(case.steps ** (k / 20)) for k in range(21)}
-    run = train(
-        case,
-        NAME,
-        probes={
+    probe = Probe(
+        {
             "frobenius": frobenius,
             "row": lambda model: moved(model).norm(dim=2).amax(1),
             "relative": lambda model: frobenius(model) / start.flatten(1).norm(dim=1),
         },
-        probe_at=shown,
+        at=shown,
     )
+    run = train(case, NAME, probe)
     return run.log.table(case.seeds)
 
 

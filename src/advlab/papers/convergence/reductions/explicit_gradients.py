@@ -15,24 +15,24 @@ from torch import Tensor
 from ....losses import PerExample
 from ....reductions.gram import Layers
 from ....reductions.step import Step, score_of, trained
-from ....training.objectives import Objective, Scene
+from ....training.objectives import AttackedObjective, StepContext
 
 
-class ExplicitAdversarial(Objective):
+class ExplicitAdversarial(AttackedObjective):
     """The objective `Adversarial()` for TwoLayer networks with one output and stacks of them."""
 
-    def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
-        return scene.loss(scene.model(scene.attacked()), scene.y)
+    def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
+        return context.loss(context.model(context.attacked()), context.y)
 
     def value_and_grad(
-        self, scene: Scene, weights: Sequence[Tensor]
+        self, context: StepContext, weights: Sequence[Tensor]
     ) -> tuple[Float[Tensor, " replicates"], Sequence[Tensor]]:
         with torch.no_grad():
-            loss = ExplicitLoss.of(scene.model, scene.y, scene.loss)
-            found = scene.attacked(loss)
+            loss = ExplicitLoss.of(context.model, context.y, context.loss)
+            found = context.attacked(loss)
             z = loss.preactivations(found)
             step = Step.at(loss.net, loss.blocks(found), z, loss.net.value(z), loss.score)
-            grads = [step.gradient(name) for name in trained(scene.model)]
+            grads = [step.gradient(name) for name in trained(context.model)]
         return step.loss.mean(1), [
             grad.reshape(w.shape) for grad, w in zip(grads, weights, strict=True)
         ]

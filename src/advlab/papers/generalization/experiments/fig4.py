@@ -32,7 +32,7 @@ from ....models import Stack
 from ....report import Claims, Verdict, sample
 from ....report.charts import AnyChart, boxes, panels
 from ....threats import Ball
-from ....training import L1, fit
+from ....training import L1, Penalize, fit
 
 ABOUT = lab.About(
     paper="generalization",
@@ -112,7 +112,7 @@ def compute(case: Case) -> pl.DataFrame:
         loss="cross_entropy",
         ball=case.ball,
         attack=Surrogate(xi=case.xi, inner=inner),
-        penalty=L1(weight=case.penalty, how="subgradient") if case.penalty else None,
+        hooks=[Penalize(L1(weight=case.penalty, how="subgradient"))] if case.penalty else [],
         rng=generators(NAME, "attack", seeds=case.seeds),
     )
     # The test images are the same for every case.

@@ -72,7 +72,7 @@ def compute(case: Case) -> pl.DataFrame:
     data = case.data
     x, y = draw(data, NAME, case.seeds)
     ball = Ball(norm="l2", radius=case.eps)
-    path = train(x, y, ball=ball, xi=case.xi, lr=case.lr, steps=case.steps, note_at=10)
+    path = train(x, y, ball=ball, xi=case.xi, lr=case.lr, steps=case.steps, note_every=10)
     best = linear.optimal(data.theta0_vector(), data.sigma2, ball)
     distance = np.linalg.norm(path.theta.numpy() - best.theta, axis=2) / np.sqrt(data.v2)
     fits = np.stack([linear.min_norm(a, b) for a, b in zip(x.numpy(), y.numpy(), strict=True)])

@@ -16,6 +16,8 @@ loss that goes to zero, while its adversarial risk goes to v^2, that of the zero
 closed forms of theta(y).
 """
 
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Literal
 
 import numpy as np
@@ -32,7 +34,7 @@ from ....models import Linear, Stack
 from ....report import Claims, Verdict, sample
 from ....report.charts import AnyChart, curves, panels, points
 from ....threats import Ball
-from ....training import Optimizer, fit
+from ....training import fit
 from .. import theory
 from ..data import LinearModel, SparseVector
 from ..reductions import LinearAdversarial
@@ -121,18 +123,18 @@ def compute(case: Case) -> pl.DataFrame:
     }[case.part](case)
 
 
-class OwnSteps(Optimizer):
+class OwnSteps(torch.optim.Optimizer):
     """Gradient descent in which replicate r takes steps of lr * rates[r]."""
 
-    rates: tuple[float, ...]
+    def __init__(self, weights: Iterable[Tensor], rates: Sequence[float], lr: float = 1.0):
+        super().__init__(weights, {"lr": lr, "rates": list(rates)})
 
-    def start(self, weights) -> list[Tensor]:
-        return []
-
-    def step(self, weights, grads, state, lr, count) -> None:
-        for w, grad in zip(weights, grads, strict=True):
-            rates = torch.tensor(self.rates, dtype=w.dtype).reshape(-1, *[1] * (w.ndim - 1))
-            w.sub_(lr * rates * grad)
+    @torch.no_grad()
+    def step(self, closure=None) -> None:
+        for group in self.param_groups:
+            for w in group["params"]:
+                rates = torch.tensor(group["rates"], dtype=w.dtype)
+                w.sub_(group["lr"] * rates.reshape(-1, *[1] * (w.ndim - 1)) * w.grad)
 
 
 def _largest_stable_step(case: Case) -> pl.DataFrame:
@@ -164,11 +166,12 @@ def _stable(case: Case, x: Tensor, y: Tensor, eta: np.ndarray) -> np.ndarray:
         y,
         steps=case.steps,
         lr=1.0,
-        loss="squared",
-        ball=Ball(norm=case.norm, radius=case.radius),
-        attack=Surrogate(xi=case.xi),
-        objective=LinearAdversarial(),
-        optimizer=OwnSteps(rates=tuple(eta.tolist())),
+        objective=LinearAdversarial(
+            loss="squared",
+            ball=Ball(norm=case.norm, radius=case.radius),
+            attack=Surrogate(xi=case.xi),
+        ),
+        optimizer=partial(OwnSteps, rates=eta.tolist()),
     )
     loss = run.log.losses()[-WINDOW - 1 :]
     # A loss that is not a number is no evidence of stability: the comparison is then false.
@@ -195,7 +198,7 @@ def _curve(case: Case) -> pl.DataFrame:
     x, y = law.sample_stack(generators(NAME, "data", seeds=case.seeds))
     ball = Ball(norm="linf", radius=case.radius)
     every = max(case.steps // 50, 1)
-    path = train(x, y, ball=ball, xi=case.xi, lr=case.lr, steps=case.steps, note_at=every)
+    path = train(x, y, ball=ball, xi=case.xi, lr=case.lr, steps=case.steps, note_every=every)
     least = linear.optimal(law.theta0_vector(), law.sigma2, ball).risk
     return path.table(case.seeds, **risks(path, law)).with_columns(least=pl.lit(least))
 

@@ -59,7 +59,7 @@ def compute(case: Case) -> pl.DataFrame:
     data = case.data
     x, y = draw(data, NAME, case.seeds)
     ball = Ball(norm="l2", radius=case.eps)
-    path = train(x, y, ball=ball, xi=case.xi, lr=case.lr, steps=case.steps, note_at=25)
+    path = train(x, y, ball=ball, xi=case.xi, lr=case.lr, steps=case.steps, note_every=25)
     # Against the sample's own least squares and covariance sampling noise cancels in kappa.
     own = [_own_law(a, b) for a, b in zip(x.numpy(), y.numpy(), strict=True)]
     return path.table(

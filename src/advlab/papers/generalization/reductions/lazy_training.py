@@ -19,25 +19,25 @@ from ....core.errors import AdvlabError
 from ....losses import squared
 from ....models import Stack
 from ....threats import Ball
-from ....training.objectives import Objective, Scene
+from ....training.objectives import AttackedObjective, StepContext
 from ..models import LazyNet
 
 
-class LazyAdversarial(Objective):
+class LazyAdversarial(AttackedObjective):
     """The objective `Adversarial()` for lazy networks, squared loss and an l2 ball, in closed form,
     under FGM or Surrogate over it (Algorithm 1, Section 2.2)."""
 
-    def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
+    def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
         with torch.no_grad():
-            x = _attacked(scene, _Net.of(scene.model)).x
-        return scene.loss(scene.model(x.flatten(0, 1)), scene.y)
+            x = _attacked(context, _Net.of(context.model)).x
+        return context.loss(context.model(x.flatten(0, 1)), context.y)
 
     def value_and_grad(
-        self, scene: Scene, weights: Sequence[Tensor]
+        self, context: StepContext, weights: Sequence[Tensor]
     ) -> tuple[Float[Tensor, " replicates"], Sequence[Tensor]]:
         with torch.no_grad():
-            net = _Net.of(scene.model)
-            x, residual, slope = _attacked(scene, net).parts()
+            net = _Net.of(context.model)
+            x, residual, slope = _attacked(context, net).parts()
             # (2/n) a_j/sqrt(h) sum_i r~_i phi'(x~_i'theta_j) x~_i
             grad = torch.bmm(slope.mT, residual[:, :, None] * x)
             grad = grad * (2 / x.shape[1] * net.top)[:, :, None]
@@ -126,11 +126,11 @@ class _Point:
         return self.x, self.residual, self.slope
 
 
-def _attacked(scene: Scene, net: _Net) -> _Point:
-    radius, xi = _terms(scene)
+def _attacked(context: StepContext, net: _Net) -> _Point:
+    radius, xi = _terms(context)
     replicates, _, d = net.theta.shape
-    y = scene.y.reshape(replicates, -1)
-    clean = net.evaluate(scene.x.reshape(replicates, -1, d), y)
+    y = context.y.reshape(replicates, -1)
+    clean = net.evaluate(context.x.reshape(replicates, -1, d), y)
     if radius == 0:
         return clean
     grad = torch.bmm(clean.slope, net.top[:, :, None] * net.theta)
@@ -145,18 +145,18 @@ def _attacked(scene: Scene, net: _Net) -> _Point:
     return net.evaluate(clean.x + shrink * (worst.x - clean.x), y).worst_of(clean)
 
 
-def _terms(scene: Scene) -> tuple[float, float]:
-    """The radius and xi, once it is clear that the closed form holds for this scene."""
-    ball, attack = scene.ball, scene.attack
+def _terms(context: StepContext) -> tuple[float, float]:
+    """The radius and xi, once it is clear that the closed form holds for this step."""
+    ball, attack = context.ball, context.attack
     if isinstance(attack, Identity):
         return 0.0, 0.0
     xi = attack.xi if isinstance(attack, Surrogate) else 0.0
     inner = attack.inner if isinstance(attack, Surrogate) else attack
     simple = isinstance(inner, FGM) and inner.cutoff == 0
-    if scene.loss is not squared or ball != Ball("l2", ball.radius):
+    if context.loss is not squared or ball != Ball("l2", ball.radius):
         raise AdvlabError(
             "LazyAdversarial has a closed form for the squared loss in l2 balls without a box",
-            f"{scene.loss} in {ball}",
+            f"{context.loss} in {ball}",
             "use Adversarial() instead",
         )
     if not simple:

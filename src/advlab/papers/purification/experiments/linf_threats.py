@@ -135,9 +135,9 @@ def _networks(case: Case, problem: SparseProblem) -> list[Row]:
     rows = _attacked(case, problem, "ReLU oracle",
                      Stack([symmetric_oracle(M, w, bias) for M, w in concepts]))  # fmt: skip
     nets = problem.networks()
-    problem.train_clean(nets, probe_at=10**9)
+    problem.train_clean(nets)
     rows += _attacked(case, problem, "clean network", nets)
-    problem.train_adversarial(nets, probe_at=10**9)
+    problem.train_adversarial(nets)
     return rows + _attacked(case, problem, "adversarial network", nets)
 
 

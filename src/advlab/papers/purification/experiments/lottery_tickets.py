@@ -22,6 +22,7 @@ from ....models import Stack
 from ....report import Claims, Verdict
 from ....report.charts import AnyChart, curves, panels, points
 from ....report.samples import slopes
+from ....training import Probe
 from .. import measures
 from ._parts.presets import PRESETS, Preset, SparseProblem
 
@@ -109,7 +110,8 @@ def _training(case: Case) -> pl.DataFrame:
     nets, tops = problem.networks(), []
     probes = _probes(problem, nets, tops)
     steps = case.steps or 0
-    fitted = problem.train_clean(nets, probes, {*range(min(steps, 30)), *range(0, steps, 10)})
+    seen = {*range(min(steps, 30)), *range(0, steps, 10)}
+    fitted = problem.train_clean(nets, Probe(probes, at=seen))
     end = nets.get_parameter("weight").detach()
     alive, final = measures.alive(end), tops[-1]
     kept = torch.stack([_share(top == final, alive) for top in tops])

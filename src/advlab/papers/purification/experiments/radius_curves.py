@@ -29,7 +29,7 @@ from ....threats import Ball
 from .. import measures
 from ..models.oracles import PolynomialOracle, ThresholdedOracle, oracle_bias
 from ._parts.clean_then_adversarial_claims import PRESET_ORDER, WORDS
-from ._parts.linear_and_ntk_runs import RECIPES, exact, tangent
+from ._parts.linear_and_ntk_runs import RECIPES, linear_accuracy, tangent
 from ._parts.presets import SparseProblem
 from ._parts.two_phase_runs import TINY, frozen, with_theory_note
 from ._parts.two_phase_runs import Case as TwoPhaseCase
@@ -81,7 +81,9 @@ def compute(case: Case) -> pl.DataFrame:
     """Rows (seed, classifier, share, accuracy): the radius is share tau."""
     problem = case.problem(NAME)
     oracle = problem.direction
-    linear = torch.stack([exact(problem, oracle, problem.preset.ball, share) for share in SHARES])
+    linear = torch.stack(
+        [linear_accuracy(problem, oracle, problem.preset.ball, share) for share in SHARES]
+    )
     rows = [_rows(problem, LINEAR, linear.T.tolist())]
     for name, models in _classifiers(case, problem).items():
         found = [_curve(problem, r, one, case.pgd_steps) for r, one in enumerate(models)]

@@ -23,6 +23,7 @@ from ....core.randomness import generators
 from ....report import Claims, Verdict, sample
 from ....report.charts import AnyChart
 from ....report.matrix import matrix
+from ....training import Probe
 from .. import measures
 from ._parts.clean_then_adversarial_runs import CRAFT, SHOWN
 from ._parts.neuron_charts import (
@@ -33,7 +34,7 @@ from ._parts.neuron_charts import (
     snapshots,
 )
 from ._parts.phase_charts import accuracy_chart, training_curve
-from ._parts.presets import WALK, SparseProblem
+from ._parts.presets import TRAINING_ATTACK, SparseProblem
 from ._parts.two_phase_runs import (
     ADVERSARIAL,
     CLEAN,
@@ -98,7 +99,8 @@ def _direct(case: Case) -> pl.DataFrame:
     nets = problem.networks()
     start, probes = frozen(nets), training_probes(problem, frozen(nets))
     phase = preset.adversarial.model_copy(update={"steps": preset.clean.steps})
-    run = problem.train(nets, phase, preset.bias, preset.ball, WALK, probes, case.probe_every, None)
+    seen = Probe(probes, every=case.probe_every)
+    run = problem.train(nets, phase, preset.bias, preset.ball, TRAINING_ATTACK, seen)
     end = frozen(nets)
     found = columns(
         accuracies_under_attack(problem, end, case.pgd_steps) | neuron_statistics(problem, end)

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ....core.errors import AdvlabError
-from ....training import Moment
+from ....training import Hook, Run, StepInfo
 from .correlations import alive
 from .dense_mixture import label_direction, label_parts
 from .networks import Nets
@@ -61,11 +61,11 @@ def growth_identity(
     return Growth((pull * along[..., None]).mean(-2), (pull * score[..., None]).mean(-2))
 
 
-class GrowthLog:
-    """A watcher for `training.fit`: -<grad_{w_i}, M w*> at every step that moves the weights.
+class GrowthLog(Hook):
+    """A hook of `training.fit`: -<grad_{w_i}, M w*> at every step that moves the weights.
 
-    Give it as `watch`; `direction` is M w*, one per replicate for a stack. The gradient is that of
-    the objective without its penalty.
+    `direction` is M w*, one per replicate for a stack. Given before `Penalize`, it sees the
+    gradient of the objective without its penalty.
     """
 
     def __init__(self, direction: Float[Tensor, "*R d"]):
@@ -74,10 +74,10 @@ class GrowthLog:
         self._total: Tensor | None = None
 
     @torch.no_grad()
-    def __call__(self, moment: Moment) -> None:
-        if moment.last:
+    def after_gradient(self, run: Run, info: StepInfo) -> None:
+        if info.last:
             return
-        weight, (grad,) = moment.scene.model.get_parameter("weight"), moment.grads  # type: ignore[union-attr]
+        weight, (grad,) = run.model.get_parameter("weight"), info.grads
         if weight.shape[:-2] != self.direction.shape[:-1]:
             raise AdvlabError(
                 f"one direction for each network of weights {tuple(weight.shape)}",
@@ -87,6 +87,14 @@ class GrowthLog:
         keep = alive(weight)
         self._shares.append((keep & (value > 0)).sum(-1) / keep.sum(-1).to(value))
         self._total = value if self._total is None else self._total + value
+
+    def state_dict(self) -> dict:
+        shares = torch.stack(self._shares) if self._shares else None
+        return {"shares": shares, "total": self._total}
+
+    def load_state_dict(self, state: dict) -> None:
+        self._shares = [] if state["shares"] is None else list(state["shares"])
+        self._total = state["total"]
 
     @property
     def positive(self) -> Float[Tensor, "steps *R"]:
@@ -102,5 +110,5 @@ class GrowthLog:
     def total(self) -> Float[Tensor, "*R m"]:
         """The sum over the steps, for each neuron."""
         if self._total is None:
-            raise AdvlabError("a run of at least one step", "none", "give the log as watch=log")
+            raise AdvlabError("a run of at least one step", "none", "give the log as hooks=[log]")
         return self._total

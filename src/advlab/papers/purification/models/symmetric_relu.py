@@ -136,7 +136,7 @@ def smooth_relu(v: Tensor, sigma: Tensor | float) -> Tensor:
 class BiasGrowth(Config):
     """b(t) = min(end, start + slope t), with noise sigma(t) = noise b(t) (Algorithm 1).
 
-    Given to `fit` as `prepare`, it sets the bias and the noise of the network before each step.
+    `ModelSchedule(growth)` among the hooks of `fit` sets bias and noise before each step.
     """
 
     start: NonNegativeFloat

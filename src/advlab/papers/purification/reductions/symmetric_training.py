@@ -19,7 +19,7 @@ from ....core.randomness import Rng, normal
 from ....losses import PerExample, value_and_slope
 from ....models import Stack
 from ....threats import Threat
-from ....training.objectives import Objective, Scene
+from ....training.objectives import AttackedObjective, StepContext
 from ..models import SymmetricReLU
 from ..models.symmetric_relu import gate, pair
 
@@ -27,7 +27,7 @@ SILENT = 9.0
 """Phi(-9) is 1e-19: a smoothed neuron this many sigma below its bias is off to the last bit."""
 
 
-class SymmetricAdversarial(Objective):
+class SymmetricAdversarial(AttackedObjective):
     """The objective `Adversarial()` for SymmetricReLU networks and stacks of them.
 
     With `sampled` the loss is at fresh noise rho for every example, as Algorithms 1 and 2 have it;
@@ -36,18 +36,19 @@ class SymmetricAdversarial(Objective):
 
     sampled: bool = False
 
-    def per_example(self, scene: Scene) -> Float[Tensor, " rows"]:
-        return scene.loss(scene.model(scene.attacked()), scene.y)
+    def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
+        return context.loss(context.model(context.attacked()), context.y)
 
     def value_and_grad(
-        self, scene: Scene, weights: Sequence[Tensor]
+        self, context: StepContext, weights: Sequence[Tensor]
     ) -> tuple[Float[Tensor, " replicates"], Sequence[Tensor]]:
         with torch.no_grad():
-            loss = SymmetricLoss.around(scene.model, scene.y, scene.loss, scene.x, scene.ball)
-            found = scene.attacked(loss) if scene.ball.radius > 0 else scene.x
-            noise = scene.rng if self.sampled and loss.nets[0].sigma is not None else None
+            x, ball = context.x, context.ball
+            loss = SymmetricLoss.around(context.model, context.y, context.loss, x, ball)
+            found = context.attacked(loss) if ball.radius > 0 else x
+            noise = context.rng if self.sampled and loss.nets[0].sigma is not None else None
             values, grad = loss.weight_gradient(found, noise)
-        return scene.per_replicate(values), [grad.reshape(weights[0].shape)]
+        return context.per_replicate(values), [grad.reshape(weights[0].shape)]
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,7 @@ from .....core.errors import AdvlabError
 from .....core.randomness import Rng, generators
 from .....losses import ModelLoss
 from .....threats import Ball, Threat
-from .....training import Fit, fit
-from .....training.loop import Probe
+from .....training import Fit, Probe, ProbeFunction, fit
 from ... import measures
 from ...data import NoisyMixture
 from ...measures import Networks
@@ -166,12 +165,12 @@ def _train(
     probes |= {name: _only_at(probe, steps, seldom) for name, probe in dear.items()}
     return fit(
         copy.deepcopy(problem.model), problem.train.x, problem.train.y, steps=case.steps,
-        lr=case.eta, loss="logistic", ball=case.ball, attack=ATTACK,
-        objective=TwoLayerAdversarial(), probes=probes, probe_at=set(steps),
+        lr=case.eta, objective=TwoLayerAdversarial(loss="logistic", ball=case.ball, attack=ATTACK),
+        hooks=[Probe(probes, at=set(steps))],
     )  # fmt: skip
 
 
-def _only_at(probe: Probe, noted: list[int], wanted: list[int]) -> Probe:
+def _only_at(probe: ProbeFunction, noted: list[int], wanted: list[int]) -> ProbeFunction:
     """The probe at some of the noted steps, in their order; not a number at the others."""
     steps, blank = iter(noted), []
 
@@ -195,7 +194,7 @@ def _standard_training(
     """The weights of standard training from the same start, at some steps."""
     run = fit(
         copy.deepcopy(problem.model), problem.train.x, problem.train.y, steps=case.steps,
-        lr=case.eta, loss="logistic", probes={"weight": _weight}, probe_at=set(at),
+        lr=case.eta, loss="logistic", hooks=[Probe({"weight": _weight}, at=set(at))],
     )  # fmt: skip
     return dict(zip(run.log.probe_steps, run.log.probes["weight"], strict=True))
 

@@ -22,7 +22,7 @@ from ..... import lab
 from .....attacks import PGD
 from .....core.randomness import generators, uniform
 from .....threats import Ball
-from .....training import Constant, Drops, Schedule, fit
+from .....training import Constant, Drops, Probe, Schedule, fit
 from ...data import Clusters, NoisyMixture
 from ...reductions import TwoLayerAdversarial, attacked, mixture_law
 
@@ -122,17 +122,18 @@ def trained(
         *train,
         steps=case.steps,
         lr=case.schedule,
-        loss="logistic",
-        ball=case.ball,
-        attack=ATTACK,
-        objective=TwoLayerAdversarial(),
-        probes={
-            "train_error": lambda model: _fooled(case, model, train).double().mean(1),
-            "flipped_error": flipped_error,
-            "clean_error": clean_error,
-            "robust_error": lambda model: _fooled(case, model, test).double().mean(1),
-        },
-        probe_at=set(case.measured_at),
+        objective=TwoLayerAdversarial(loss="logistic", ball=case.ball, attack=ATTACK),
+        hooks=[
+            Probe(
+                {
+                    "train_error": lambda model: _fooled(case, model, train).double().mean(1),
+                    "flipped_error": flipped_error,
+                    "clean_error": clean_error,
+                    "robust_error": lambda model: _fooled(case, model, test).double().mean(1),
+                },
+                at=set(case.measured_at),
+            )
+        ],
     )
     return run.log.table(case.seeds)
 

@@ -1,7 +1,6 @@
 """The least width at which a two-layer ReLU network fits every point, or every ball."""
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Literal, NamedTuple
 
 import torch
@@ -13,7 +12,7 @@ from .....core.randomness import generator, uniform
 from .....losses import ModelLoss, margin
 from .....models import Stack, TwoLayer
 from .....threats import Ball
-from .....training import Adam, fit
+from .....training import StopWhen, fit
 
 Training = Literal["plain", "robust"]
 RADIUS = 0.8
@@ -71,10 +70,6 @@ def minimal_widths(
     return [found.get(i) for i in range(len(data))]
 
 
-class _AllFit(Exception):
-    """Every data set has a network that fits: no need to train on."""
-
-
 class _Search:
     """Networks of one width on several data sets; a run is a (seed, start)."""
 
@@ -102,28 +97,25 @@ class _Search:
                 self.d, width, "relu", rng, init="torch", bias=True, train_top=True
             )
 
-        with suppress(_AllFit):
-            fit(
-                Stack.draw(draw, streams),
-                self.x,
-                self.y,
-                steps=steps,
-                lr=0.02,
-                loss="logistic",
-                optimizer=Adam(),
-                ball=BALL if robust else None,
-                attack=TRAINED_ON if robust else None,
-                probes={"fits": self._check},
-                probe_at=CHECK_EVERY,
-                rng=streams,
-            )
+        fit(
+            Stack.draw(draw, streams),
+            self.x,
+            self.y,
+            steps=steps,
+            lr=0.02,
+            loss="logistic",
+            ball=BALL if robust else None,
+            attack=TRAINED_ON if robust else None,
+            optimizer=torch.optim.Adam,
+            hooks=[StopWhen(self._all_fit, every=CHECK_EVERY, reason="every data set is fitted")],
+            rng=streams,
+        )
         return self.reached
 
-    def _check(self, model: nn.Module) -> Tensor:
+    def _all_fit(self, model: nn.Module) -> bool:
+        """Notes the data sets that a network fits now; whether there is none left."""
         self.reached |= self.fits(model).reshape(len(self.reached), -1).any(1)
-        if bool(self.reached.all()):
-            raise _AllFit
-        return torch.zeros(len(self.runs))
+        return bool(self.reached.all())
 
     def fits(self, model: nn.Module) -> Bool[Tensor, " replicates"]:
         """Whether a network is right on all its points; if robust, on all that the attack finds."""

@@ -17,7 +17,7 @@ from .....core.randomness import generator, generators
 from .....measure.linearity import descent_to_boundary, lin_residual
 from .....models import Stack
 from .....threats import Cap
-from .....training import LayerBalls, fit
+from .....training import LayerBalls, Probe, Project, fit
 from ...data import Sphere, SpherePoints
 from ...measures import compatibility
 from ...measures.weight_move import as_weight_move
@@ -76,8 +76,10 @@ def train(case: Case) -> pl.DataFrame:
         loss="pseudo_huber",
         ball=Cap(radius=DELTA),
         attack=ATTACK,
-        projection=None if case.R is None else LayerBalls(radius=case.R, width=case.width),
-        probes={name: _displacement(stack, h, case.width) for h, name in enumerate(layers)},
+        hooks=[
+            Probe({name: _displacement(stack, h, case.width) for h, name in enumerate(layers)}),
+            *([] if case.R is None else [Project(LayerBalls(radius=case.R, width=case.width))]),
+        ],
         rng=generators(NAME, "attack", *here, seeds=case.seeds),
     )
     R = math.inf if case.R is None else case.R

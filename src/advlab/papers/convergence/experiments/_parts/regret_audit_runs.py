@@ -18,7 +18,7 @@ from .....core.randomness import generators
 from .....losses import LIPSCHITZ
 from .....measure.audit import Audit, Report
 from .....models import SHAPES, Stack
-from .....training import Adversarial, LayerBalls, Objective
+from .....training import Adversarial, AttackedObjective, LayerBalls
 from ...models import DeepReLU
 from ...theory.descent import Descent, two_layer_bound
 from . import two_layer_runs
@@ -46,8 +46,8 @@ class Case(two_layer_runs.Case):
         return self.rate / (self.width * self.depth) if self.depth else self.rate
 
     @property
-    def objective(self) -> Objective:
-        return Adversarial() if self.depth else super().objective
+    def objective(self) -> type[AttackedObjective]:
+        return Adversarial if self.depth else super().objective
 
     @property
     def projection(self) -> LayerBalls | None:
@@ -71,7 +71,7 @@ def audited(case: Case) -> pl.DataFrame:
     """One row per shown number of steps and seed: all that the audit says of the steps so far."""
     goal = train(case.longer, NAME).model
     audit = Audit(goal, projected=case.R is not None)
-    train(case, NAME, watch=audit)
+    train(case, NAME, audit)
     report = audit.report()
     table = _so_far(case, report)
     return table if case.depth else _with_theorem(case, table, report, goal)

@@ -21,8 +21,7 @@ from .....core.randomness import generators
 from .....losses import pseudo_huber
 from .....models import Stack, TwoLayer
 from .....threats import Cap
-from .....training import Fit, Objective, Projection, fit
-from .....training.loop import Probe, Watch
+from .....training import AttackedObjective, Fit, Hook, Project, Projection, fit
 from ...data import Sphere, SpherePoints
 from ...measures.compatibility import compatibility
 from ...reductions import ExplicitAdversarial, ExplicitLoss
@@ -71,8 +70,8 @@ class Case(lab.Case):
         return self.rate
 
     @property
-    def objective(self) -> Objective:
-        return ExplicitAdversarial()
+    def objective(self) -> type[AttackedObjective]:
+        return ExplicitAdversarial
 
     @property
     def projection(self) -> Projection | None:
@@ -124,28 +123,16 @@ MAPS: dict[AttackName, Attack] = {
 }
 
 
-def train(
-    case: Case,
-    name: str,
-    *,
-    probes: dict[str, Probe] | None = None,
-    probe_at: set[int] | None = None,
-    watch: Watch | None = None,
-) -> Fit:
+def train(case: Case, name: str, *hooks: Hook) -> Fit:
     """One run of all seeds of a case."""
+    projected = [] if case.projection is None else [Project(case.projection)]
     return fit(
         case.networks(name),
         *case.data(name),
         steps=case.steps,
         lr=case.lr,
-        loss=pseudo_huber,
-        ball=case.cap,
-        attack=case.map(name),
-        objective=case.objective,
-        projection=case.projection,
-        probes=probes,
-        probe_at=probe_at or set(),
-        watch=watch,
+        objective=case.objective(loss=pseudo_huber, ball=case.cap, attack=case.map(name)),
+        hooks=[*hooks, *projected],
         rng=generators(name, "attack", seeds=case.seeds),
     )
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import polars as pl
@@ -15,11 +16,10 @@ from ..... import lab
 from .....attacks import FGM, Surrogate
 from .....core.randomness import generators, normal
 from .....linear import adversarial_risk
-from .....losses import squared
 from .....models import ACTIVATIONS, Stack
 from .....report import charts
 from .....threats import Ball
-from .....training import Fit, Scene, fit
+from .....training import Fit, Probe, fit
 from ...data import LinearModel, Regression, SparseVector
 from ...measures.lazy_terms import weighted
 from ...models import LazyNet
@@ -104,18 +104,18 @@ class LazyProblem:
 
     def fit(self, case: NetCase, probe_at: Collection[int] = (), radii: dict | None = None) -> Fit:
         """Algorithm 1 with the surrogate attack; probes estimate the risk at each of `radii`."""
-        radii = radii or {}
+        risks = {name: partial(self.risk, radius=r) for name, r in (radii or {}).items()}
         return fit(
             self.stack(),
             *self.train,
             steps=case.steps,
             lr=case.lr * RATES[case.activation],
-            loss="squared",
-            ball=Ball(norm="l2", radius=case.radius),
-            attack=Surrogate(xi=case.xi),
-            objective=LazyAdversarial(),
-            probes={name: lambda net, r=r: self.risk(net, r) for name, r in radii.items()},
-            probe_at=probe_at,
+            objective=LazyAdversarial(
+                loss="squared",
+                ball=Ball(norm="l2", radius=case.radius),
+                attack=Surrogate(xi=case.xi),
+            ),
+            hooks=[Probe(risks, at=probe_at)],
         )
 
     @torch.no_grad()
@@ -127,8 +127,9 @@ class LazyProblem:
         """
         x, y = self.test
         ball, rows = Ball(norm="l2", radius=radius), (x.flatten(0, 1), y.flatten())
-        scene = Scene(net, *rows, squared, FGM(), ball, torch.Generator(), len(x))
-        loss = LazyAdversarial().per_example(scene).reshape(y.shape)
+        objective = LazyAdversarial(loss="squared", ball=ball, attack=FGM())
+        context = objective.context(net, *rows, torch.Generator(), len(x))
+        loss = objective.per_example(context).reshape(y.shape)
         beta = linear_parts(net)
         residual = (x @ beta[:, :, None])[:, :, 0] - y
         known = (residual.abs() + radius * beta.norm(dim=1, keepdim=True)) ** 2

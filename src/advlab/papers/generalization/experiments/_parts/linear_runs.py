@@ -1,6 +1,6 @@
 """Algorithm 1 for the linear model, as a stack of replicates, with everything the figures plot."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,9 @@ from torch import Tensor
 from ..... import linear
 from .....attacks import Surrogate
 from .....core.randomness import generators
-from .....losses import squared
 from .....models import Linear, Stack
 from .....threats import Ball
-from .....training import Scene, fit
+from .....training import Probe, fit
 from ... import theory
 from ...data import LinearModel
 from ...reductions import LinearAdversarial
@@ -75,7 +74,7 @@ def train(
     lr: float,
     steps: int,
     start: Tensor | None = None,
-    note_at: int | Collection[int] = 1,
+    note_every: int = 1,
 ) -> Trajectory:
     """Surrogate adversarial gradient descent from `start` (zero by default), in closed form."""
     replicates, _, d = x.shape
@@ -86,12 +85,8 @@ def train(
         y,
         steps=steps,
         lr=lr,
-        loss="squared",
-        ball=ball,
-        attack=Surrogate(xi=xi),
-        objective=LinearAdversarial(),
-        probes={"theta": lambda stack: stack.get_parameter("theta")},
-        probe_at=note_at,
+        objective=LinearAdversarial(loss="squared", ball=ball, attack=Surrogate(xi=xi)),
+        hooks=[Probe({"theta": lambda stack: stack.get_parameter("theta")}, every=note_every)],
     )
     noted = run.log.probe_steps
     return Trajectory(noted, run.log.probe("theta"), run.log.losses()[noted], x, y, ball)
@@ -105,17 +100,11 @@ def gradients(path: Trajectory, xi: float) -> tuple[Tensor, Tensor]:
         for theta in path.theta:
             stack = Stack([Linear(one) for one in theta])
             weights = [stack.get_parameter("theta")]
-            scene = Scene(
-                stack,
-                path.x.flatten(0, 1),
-                path.y.flatten(),
-                squared,
-                Surrogate(xi=xi),
-                ball,
-                [],
-                len(theta),
+            objective = LinearAdversarial(loss="squared", ball=ball, attack=Surrogate(xi=xi))
+            context = objective.context(
+                stack, path.x.flatten(0, 1), path.y.flatten(), [], len(theta)
             )
-            rows.append(LinearAdversarial().value_and_grad(scene, weights)[1][0])
+            rows.append(objective.value_and_grad(context, weights)[1][0])
         both.append(torch.stack(rows))
     return both[0], both[1]
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from .....attacks import PGD
 from .....core.randomness import generators
 from .....threats import Ball
-from .....training.loop import Probe
+from .....training import Probe, ProbeFunction
 from ... import measures
 from ...measures.correlations import LEVELS
 from ...models.oracles import oracle_bias
@@ -54,7 +54,9 @@ class Trained:
         return {name: net.weight[r] for name, net in nets.items()}
 
 
-def train(case: Case, problem: SparseProblem, more: dict[str, Probe] | None = None) -> Trained:
+def train(
+    case: Case, problem: SparseProblem, more: dict[str, ProbeFunction] | None = None
+) -> Trained:
     """Algorithm 1, then Algorithm 2 from its network.
 
     Args:
@@ -64,10 +66,11 @@ def train(case: Case, problem: SparseProblem, more: dict[str, Probe] | None = No
     """
     nets, log, more = problem.networks(), measures.GrowthLog(problem.direction), more or {}
     start = frozen(nets)
-    first = problem.train_clean(nets, training_probes(problem, start) | more, case.probe_every, log)
+    seen = Probe(training_probes(problem, start) | more, every=case.probe_every)
+    first = problem.train_clean(nets, log, seen)
     clean, steps = frozen(nets), problem.preset.clean.steps
-    probes = training_probes(problem, start, clean) | more
-    second = problem.train_adversarial(nets, probes=probes, probe_at=case.probe_every)
+    seen = Probe(training_probes(problem, start, clean) | more, every=case.probe_every)
+    second = problem.train_adversarial(nets, seen)
     rows = [curve(first, problem, CLEAN), curve(second, problem, ADVERSARIAL, steps)]
     return Trained(start, clean, frozen(nets), pl.concat(rows, how="diagonal"), log)
 

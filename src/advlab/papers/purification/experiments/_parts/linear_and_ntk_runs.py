@@ -10,12 +10,12 @@ from .....attacks import FGM
 from .....core.randomness import generators
 from .....models import Linear, Stack
 from .....threats import Ball
-from .....training import Adam, fit
+from .....training import Adversarial, Clean, Probe, fit
 from ... import theory
 from ...data import SparseCoding
 from ...measures import survival
 from ...models import TangentReLU
-from .presets import PRESETS, WALK, Preset, SparseProblem
+from .presets import PRESETS, TRAINING_ATTACK, Preset, SparseProblem
 
 FEATURES, STEPS, WARMUP = 256, 250, 100
 LINEAR_STEPS, LINEAR_RATE, EVERY = 400, 0.01, 10
@@ -62,35 +62,40 @@ def theory_statement(preset: Preset) -> str:
     return str(theory.regime(preset.data.d, preset.data.k).says(preset.tau, preset.norm))
 
 
-def linear_rows(world: SparseProblem, steps: int = LINEAR_STEPS) -> tuple[Found, dict[int, Found]]:
+def linear_rows(
+    problem: SparseProblem, steps: int = LINEAR_STEPS
+) -> tuple[Found, dict[int, Found]]:
     """Exact accuracies of the oracle direction, and of adversarial training along its path.
 
     "trained": the most robust point of the path, chosen on the test points themselves.
     """
-    ball = world.preset.ball
-    oracle = world.direction
-    found = {"oracle clean": exact(world, oracle, ball, 0.0),
-             "oracle robust": exact(world, oracle, ball, 1.0)}  # fmt: skip
+    ball = problem.preset.ball
+    oracle = problem.direction
+    found = {"oracle clean": linear_accuracy(problem, oracle, ball, 0.0),
+             "oracle robust": linear_accuracy(problem, oracle, ball, 1.0)}  # fmt: skip
     models = Stack([Linear(torch.zeros_like(one)) for one in oracle])
     theta = models.get_parameter("theta")
     run = fit(
         models,
-        world.x,
-        world.y,
+        problem.x,
+        problem.y,
         steps=steps,
         lr=LINEAR_RATE,
-        loss="logistic",
-        ball=ball,
-        attack=FGM(),
-        batch=world.preset.batch,
-        optimizer=Adam(),
-        warmup=min(world.preset.warmup, steps),
-        probes={
-            "clean": lambda _: exact(world, theta.detach(), ball, 0.0),
-            "robust": lambda _: exact(world, theta.detach(), ball, 1.0),
-        },
-        probe_at=EVERY,
-        rng=generators(world.stream, "linear", seeds=world.seeds),
+        batch=problem.preset.batch,
+        objective=Adversarial(
+            loss="logistic", ball=ball, attack=FGM(), warmup=min(problem.preset.warmup, steps)
+        ),
+        optimizer=torch.optim.Adam,
+        hooks=[
+            Probe(
+                {
+                    "clean": lambda _: linear_accuracy(problem, theta.detach(), ball, 0.0),
+                    "robust": lambda _: linear_accuracy(problem, theta.detach(), ball, 1.0),
+                },
+                every=EVERY,
+            )
+        ],
+        rng=generators(problem.stream, "linear", seeds=problem.seeds),
     )
     clean, robust = (run.log.probe(name) for name in ("clean", "robust"))
     best = robust.argmax(0, keepdim=True)
@@ -100,50 +105,49 @@ def linear_rows(world: SparseProblem, steps: int = LINEAR_STEPS) -> tuple[Found,
     return found, path
 
 
-def exact(world: SparseProblem, theta: Tensor, ball: Ball, share: float) -> Tensor:
+def linear_accuracy(problem: SparseProblem, theta: Tensor, ball: Ball, share: float) -> Tensor:
     """mean(y <theta, x> > share tau ||theta||_*): no attack is needed for a linear rule."""
-    scores = world.test_y * (world.test_x @ theta[:, :, None])[..., 0]
+    scores = problem.test_y * (problem.test_x @ theta[:, :, None])[..., 0]
     return (scores > share * ball.radius * ball.dual_norm(theta)[:, None]).double().mean(1)
 
 
 def tangent(
-    world: SparseProblem, recipe: Recipe, features: int = FEATURES, steps: int = STEPS
+    problem: SparseProblem, recipe: Recipe, features: int = FEATURES, steps: int = STEPS
 ) -> Stack:
     """Random features for each replicate, v trained by Adam in mini-batches of the pool."""
-    d, kept = world.preset.data.d, world.x.dtype
-    rngs = generators(world.stream, "tangent", seeds=world.seeds)
+    d, kept = problem.preset.data.d, problem.x.dtype
+    rngs = generators(problem.stream, "tangent", seeds=problem.seeds)
     models = Stack([TangentReLU.draw(d, features, recipe.bias, rng, recipe.noise, recipe.sign, kept)
                     for rng in rngs])  # fmt: skip
+    against = Adversarial(
+        loss="logistic", ball=problem.preset.ball, attack=TRAINING_ATTACK, warmup=min(WARMUP, steps)
+    )
     fit(
         models,
-        world.x,
-        world.y,
+        problem.x,
+        problem.y,
         steps=steps,
         lr=recipe.rate,
-        loss="logistic",
-        ball=world.preset.ball if recipe.adversarial else None,
-        attack=WALK if recipe.adversarial else None,
-        batch=world.preset.batch,
-        optimizer=Adam(),
-        warmup=min(WARMUP, steps) if recipe.adversarial else 0,
-        probe_at=steps + 1,
-        rng=generators(world.stream, "tangent training", seeds=world.seeds),
+        batch=problem.preset.batch,
+        objective=against if recipe.adversarial else Clean(loss="logistic"),
+        optimizer=torch.optim.Adam,
+        rng=generators(problem.stream, "tangent training", seeds=problem.seeds),
     )
     return models
 
 
-def attacked(world: SparseProblem, models: Stack, steps: int = 40) -> Found:
+def attacked(problem: SparseProblem, models: Stack, steps: int = 40) -> Found:
     """Accuracies under no attack, a random move, the universal one, FGM, PGD, and the worst."""
-    rngs = generators(world.stream, "attacks", seeds=world.seeds)
-    move = world.direction
+    rngs = generators(problem.stream, "attacks", seeds=problem.seeds)
+    move = problem.direction
     return survival(
-        models, world.test_x, world.test_y, world.preset.ball, move, rngs, steps
+        models, problem.test_x, problem.test_y, problem.preset.ball, move, rngs, steps
     ).accuracies()
 
 
 @torch.no_grad()
-def closed_accuracy(world: SparseProblem, models: Stack) -> Tensor:
+def closed_accuracy(problem: SparseProblem, models: Stack) -> Tensor:
     """The accuracy on the test points and their opposites, with opposite labels."""
-    x = torch.cat([world.test_x, -world.test_x], dim=1)
-    y = torch.cat([world.test_y, -world.test_y], dim=1)
+    x = torch.cat([problem.test_x, -problem.test_x], dim=1)
+    y = torch.cat([problem.test_y, -problem.test_y], dim=1)
     return (models(x.flatten(0, 1)).reshape(y.shape) * y > 0).double().mean(1)

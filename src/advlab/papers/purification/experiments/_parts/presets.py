@@ -4,7 +4,7 @@ The asymptotic schedules of the paper (`theory.schedules`) learn nothing useful 
 finite ones here work there; the paper's README lists every deviation.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil, log, sqrt
 from typing import Literal
@@ -13,14 +13,13 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from .....attacks import PGD, Attack
+from .....attacks import PGD, Attack, Identity
 from .....core.config import Config
 from .....core.randomness import generators
 from .....models import Stack
 from .....threats import Ball
 from .....threats.base import Norm
-from .....training import L2L3, Fit, NeuronCap, fit
-from .....training.loop import Probe, Watch
+from .....training import L2L3, Fit, Hook, ModelSchedule, NeuronCap, Penalize, Project, fit
 from ... import theory
 from ...data import Concept, SparseCoding
 from ...measures import label_direction
@@ -28,7 +27,7 @@ from ...models import BiasGrowth, SymmetricReLU, pure_features
 from ...reductions import SymmetricAdversarial
 
 Start = Literal["random", "dictionary"]
-WALK = PGD(steps=3, step_size=1.0, random_start=False, jump=False)
+TRAINING_ATTACK = PGD(steps=3, step_size=1.0, random_start=False, jump=False)
 """The attack in training: the FGM point and two projected steps of the whole radius from it."""
 
 
@@ -264,31 +263,16 @@ class SparseProblem:
             sigma=preset.bias.noise * bias, mean=mean, dtype=self.x.dtype,
         )  # fmt: skip
 
-    def train_clean(
-        self,
-        nets: Stack,
-        probes: dict[str, Probe] | None = None,
-        probe_at: int | Collection[int] = 50,
-        watch: Watch | None = None,
-    ) -> Fit:
+    def train_clean(self, nets: Stack, *hooks: Hook) -> Fit:
         """Algorithm 1: the bias grows as the preset says."""
         preset = self.preset
-        return self.train(nets, preset.clean, preset.bias, None, None, probes, probe_at, watch)
+        return self.train(nets, preset.clean, preset.bias, None, None, *hooks)
 
-    def train_adversarial(
-        self,
-        nets: Stack,
-        attack: Attack = WALK,
-        probes: dict[str, Probe] | None = None,
-        probe_at: int | Collection[int] = 50,
-        watch: Watch | None = None,
-    ) -> Fit:
+    def train_adversarial(self, nets: Stack, *hooks: Hook, attack: Attack = TRAINING_ATTACK) -> Fit:
         """Algorithm 2: the bias stays at its end; from whatever network is given."""
         end = self.preset.bias.end
         fixed = self.preset.bias.model_copy(update={"start": end, "slope": 0.0})
-        return self.train(
-            nets, self.preset.adversarial, fixed, self.preset.ball, attack, probes, probe_at, watch
-        )
+        return self.train(nets, self.preset.adversarial, fixed, self.preset.ball, attack, *hooks)
 
     def train(
         self,
@@ -297,30 +281,26 @@ class SparseProblem:
         bias: BiasGrowth,
         ball: Ball | None,
         attack: Attack | None,
-        probes: dict[str, Probe] | None,
-        probe_at: int | Collection[int],
-        watch: Watch | None,
+        *hooks: Hook,
     ) -> Fit:
         """One phase with a bias schedule; clean without a ball, else against the attack."""
         preset, name = self.preset, "clean" if ball is None else "adversarial"
+        capped = [] if preset.cap is None else [Project(NeuronCap(radius=preset.cap))]
         return fit(
             nets,
             self.x,
             self.y,
             steps=phase.steps,
             lr=phase.lr,
-            loss="logistic",
-            ball=ball,
-            attack=attack,
-            objective=SymmetricAdversarial(sampled=bias.noise > 0),
             batch=preset.batch,
-            penalty=L2L3(weight=phase.penalty),
-            projection=None if preset.cap is None else NeuronCap(radius=preset.cap),
-            prepare=bias,
-            warmup=0 if ball is None else preset.warmup,
-            probes=probes,
-            probe_at=probe_at,
-            watch=watch,
+            objective=SymmetricAdversarial(
+                loss="logistic",
+                ball=ball or Ball(norm="l2", radius=0.0),
+                attack=attack or Identity(),
+                warmup=0 if ball is None else preset.warmup,
+                sampled=bias.noise > 0,
+            ),
+            hooks=[ModelSchedule(bias), *hooks, Penalize(L2L3(weight=phase.penalty)), *capped],
             rng=generators(self.stream, name, seeds=self.seeds),
         )
 

@@ -17,8 +17,7 @@ from .....core.randomness import generators
 from .....losses import margin
 from .....models import Stack
 from .....report import Verdict
-from .....training import Fit
-from .....training.loop import Probe
+from .....training import Fit, ProbeFunction
 from ... import measures
 from ...data import SparseCoding
 from ...reductions import SymmetricLoss
@@ -90,7 +89,7 @@ def frozen(nets: Stack) -> measures.Nets:
 
 def training_probes(
     problem: SparseProblem, start: measures.Nets, clean: measures.Nets | None = None
-) -> dict[str, Probe]:
+) -> dict[str, ProbeFunction]:
     """Accuracies on some test points, and the composition of the neurons alive, along training.
 
     Args:
@@ -105,7 +104,7 @@ def training_probes(
     def weight(model: nn.Module) -> Tensor:
         return model.get_parameter("weight").detach()
 
-    neurons: dict[str, Probe] = {
+    neurons: dict[str, ProbeFunction] = {
         "dense over top": lambda model: mean(
             measures.dense_over_top(measures.coordinates(weight(model), problem.M), problem.w),
             model,
@@ -123,7 +122,7 @@ def training_probes(
     return _accuracies(problem) | neurons
 
 
-def _accuracies(problem: SparseProblem) -> dict[str, Probe]:
+def _accuracies(problem: SparseProblem) -> dict[str, ProbeFunction]:
     x, y = (
         problem.test_x[:, :PROBE_POINTS].flatten(0, 1),
         problem.test_y[:, :PROBE_POINTS].flatten(),
@@ -139,7 +138,7 @@ def _accuracies(problem: SparseProblem) -> dict[str, Probe]:
     def around(model: nn.Module) -> SymmetricLoss:
         return SymmetricLoss.around(model, y, margin, x, ball)
 
-    def under(attack: Attack) -> Probe:
+    def under(attack: Attack) -> ProbeFunction:
         rngs = generators(problem.stream, "glance", seeds=problem.seeds)
         return lambda model: share(attack(around(model), x, ball, rng=rngs).loss)
 
@@ -149,7 +148,7 @@ def _accuracies(problem: SparseProblem) -> dict[str, Probe]:
 
 def worst_case_probe(
     problem: SparseProblem, points: int = 200, steps: int = 20
-) -> dict[str, Probe]:
+) -> dict[str, ProbeFunction]:
     """The worst case over all attacks, on fewer points as it costs much.
 
     Args:

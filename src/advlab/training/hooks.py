@@ -1,0 +1,256 @@
+"""What happens at the moments of a run: one protocol, and the hooks that most runs want.
+
+    fit(net, x, y, steps=500, lr=0.1, ball=ball,
+        hooks=[Probe({"risk": risk}, every=10), Project(WholeBall(radius=3.0)), ProgressBar()])
+
+Hooks run in the order in which they are given.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from ..core.errors import AdvlabError
+from ..models import Stack
+from . import checkpoints
+from .objectives import StepInfo
+from .penalties import Penalty
+from .progress import training_bar
+from .projections import Projection
+from .run import Run, described
+
+ProbeFunction = Callable[[nn.Module], Tensor | float]
+"""What to measure of the model: a number or an array; of a stack, one per replicate."""
+
+
+class Hook:
+    """Something done at the moments of a run. Every method does nothing unless it is overridden.
+
+    A hook with state gives it in `state_dict`, so that a run that continues from a checkpoint
+    agrees with one that never stopped.
+    """
+
+    def during(self, run: Run) -> AbstractContextManager:
+        """Entered before the first step and left after the last, also when the run fails."""
+        return nullcontext()
+
+    def before_step(self, run: Run) -> None:
+        """Before the batch is drawn and attacked; `run.step` steps have been taken."""
+
+    def after_gradient(self, run: Run, info: StepInfo) -> None:
+        """Before the weights move. The last time, at the final weights, no move follows."""
+
+    def after_step(self, run: Run) -> None:
+        """After the weights moved; `run.step` counts the step just taken."""
+
+    def settings(self) -> object:
+        """What identifies the hook in a checkpoint, as JSON.
+
+        None: it is no part of what is computed, and a run may continue with or without it.
+        """
+        return {}
+
+    def state_dict(self) -> dict:
+        """Tensors, numbers, text, and lists and dicts of them."""
+        return {}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Take up the state of another run."""
+
+
+class Probe(Hook):
+    """Measures the model before some steps and after the last; `Fit.log` has the values.
+
+    Args:
+        measures: functions of the model by name, called without gradients.
+        every: at steps 0, every, 2 every, ...
+        at: at these steps instead.
+    """
+
+    def __init__(
+        self,
+        measures: Mapping[str, ProbeFunction],
+        *,
+        every: int = 1,
+        at: Collection[int] | None = None,
+    ):
+        self.measures = dict(measures)
+        self._due = _due(every, at)
+
+    @contextmanager
+    def during(self, run: Run) -> Iterator[None]:
+        twice = set(self.measures) & set(run.log.probes)
+        if twice:
+            raise AdvlabError("probes with names of their own", f"{sorted(twice)} twice")
+        run.log.probes |= {name: [] for name in self.measures}
+        run.log.steps |= {name: [] for name in self.measures}
+        yield
+
+    @torch.no_grad()
+    def after_gradient(self, run: Run, info: StepInfo) -> None:
+        if not (self._due(run.step) or info.last):
+            return
+        for name, measure in self.measures.items():
+            value = torch.as_tensor(measure(run.model)).detach().clone()
+            run.log.probes[name].append(value if isinstance(run.model, Stack) else value[None])
+            run.log.steps[name].append(run.step)
+
+    def settings(self) -> object:
+        return sorted(self.measures)
+
+
+class StopWhen(Hook):
+    """Ends the run when a condition on the model holds.
+
+    Args:
+        condition: a function of the model, called without gradients.
+        every: asked at steps 0, every, 2 every, ... and at the last.
+        reason: what `Fit.reason` says.
+    """
+
+    def __init__(
+        self,
+        condition: Callable[[nn.Module], bool],
+        *,
+        every: int = 1,
+        reason: str = "the condition held",
+    ):
+        self.condition, self.reason = condition, reason
+        self._due = _due(every, None)
+
+    @torch.no_grad()
+    def after_gradient(self, run: Run, info: StepInfo) -> None:
+        if (self._due(run.step) or info.last) and self.condition(run.model):
+            run.stop(self.reason)
+
+
+class Penalize(Hook):
+    """Adds a penalty to the objective, on all weights but biases: grad[objective + penalty].
+
+    Its gradient is added in `after_gradient` (hooks given before see the objective's alone), its
+    proximal step, if it has one, is taken after the optimizer's.
+    """
+
+    def __init__(self, penalty: Penalty):
+        self.penalty = penalty
+
+    @torch.no_grad()
+    def after_gradient(self, run: Run, info: StepInfo) -> None:
+        for grad, w, due in zip(info.grads, run.stacked, _penalised(run), strict=True):
+            if due:
+                grad.add_(self.penalty.gradient(w).reshape(grad.shape))
+
+    @torch.no_grad()
+    def after_step(self, run: Run) -> None:
+        for w, due in zip(run.stacked, _penalised(run), strict=True):
+            shrunk = self.penalty.shrink(w, run.lr) if due else None
+            if shrunk is not None:
+                w.copy_(shrunk)
+
+    def settings(self) -> object:
+        return described(self.penalty)
+
+
+class Project(Hook):
+    """Brings the weights back to a convex set around their start after each step."""
+
+    def __init__(self, projection: Projection):
+        self.projection = projection
+        self._start: list[Tensor] = []
+
+    @contextmanager
+    def during(self, run: Run) -> Iterator[None]:
+        self._start = [w.clone() for w in run.stacked]
+        yield
+
+    @torch.no_grad()
+    def after_step(self, run: Run) -> None:
+        self.projection.apply(run.stacked, self._start)
+
+    def settings(self) -> object:
+        return described(self.projection)
+
+    def state_dict(self) -> dict:
+        return {"start": self._start}
+
+    def load_state_dict(self, state: dict) -> None:
+        self._start = state["start"]
+
+
+class ModelSchedule(Hook):
+    """Sets what a network has schedules for (a bias, a noise) before each step.
+
+    Args:
+        change: called with the model and the number of steps taken. A function of these alone, so
+            that a run that continues agrees with one that never stopped.
+    """
+
+    def __init__(self, change: Callable[[nn.Module, int], None]):
+        self.change = change
+
+    def before_step(self, run: Run) -> None:
+        self.change(run.model, run.step)
+
+    def settings(self) -> object:
+        return described(self.change)
+
+
+class Checkpoint(Hook):
+    """Stores the run every so many steps, and continues from the file if there is one.
+
+    It comes last among the hooks, so that it stores what the others left.
+
+    Args:
+        path: a safetensors file; it is replaced as a whole.
+        every: steps from one checkpoint to the next.
+    """
+
+    def __init__(self, path: str | Path, every: int = 1000):
+        if every < 1:
+            raise AdvlabError("every must be at least 1", every)
+        self.path, self.every = Path(path), every
+
+    @contextmanager
+    def during(self, run: Run) -> Iterator[None]:
+        if run.hooks[-1] is not self:
+            raise AdvlabError(
+                "Checkpoint as the last of the hooks", [type(hook).__name__ for hook in run.hooks]
+            )
+        if self.path.exists():
+            run.load_state_dict(checkpoints.read_state(self.path))
+        yield
+
+    def after_step(self, run: Run) -> None:
+        if run.step % self.every == 0:
+            checkpoints.write_state(self.path, run.state_dict())
+
+    def settings(self) -> object:
+        return None
+
+
+class ProgressBar(Hook):
+    """A bar on stderr with the step, the mean loss and the time left."""
+
+    @contextmanager
+    def during(self, run: Run) -> Iterator[None]:
+        with training_bar(True, run.steps, run.step) as self._advance:
+            yield
+
+    def after_step(self, run: Run) -> None:
+        self._advance(run.step, run.log.loss[-1])
+
+    def settings(self) -> object:
+        return None
+
+
+def _due(every: int, at: Collection[int] | None) -> Callable[[int], bool]:
+    if every < 1:
+        raise AdvlabError("every must be at least 1", every)
+    return (lambda step: step % every == 0) if at is None else (lambda step: step in at)
+
+
+def _penalised(run: Run) -> list[bool]:
+    return [not name.endswith("bias") for name in run.names]

@@ -1,0 +1,247 @@
+"""A training run: what it is made of, how it takes a step, and all that a checkpoint holds."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import torch
+from torch import Tensor, nn
+
+from ..core.config import Config
+from ..core.errors import AdvlabError
+from ..core.randomness import Rng
+from ..models import Stack
+from .batches import Batches
+from .log import Log
+from .objectives import Objective, StepContext
+from .schedules import Schedule
+
+if TYPE_CHECKING:
+    from .hooks import Hook
+
+OptimizerFactory = Callable[..., torch.optim.Optimizer]
+"""Called with the trained weights and `lr=`: `torch.optim.Adam`, or a `functools.partial` of it."""
+
+NOT_ELEMENTWISE = ("Adafactor", "LBFGS", "Muon")
+"""Optimizers of torch whose update of one weight depends on others: replicates would mix."""
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The result of `fit`."""
+
+    model: nn.Module
+    """The model that was given, trained in place."""
+    log: Log
+    """The loss at every step, and what `Probe` hooks measured."""
+    status: Literal["finished", "diverged", "stopped"]
+    """Diverged: the loss of a replicate was not finite. Stopped: a hook ended the run."""
+    steps: int
+    """How many steps were taken."""
+    diverged_at: list[int | None]
+    """For each replicate the first step whose loss was not finite, or None."""
+    reason: str | None = None
+    """What the hook that stopped the run said."""
+
+
+@dataclass(eq=False)
+class Run:
+    """A run of `fit` as its hooks see it.
+
+    Hooks may read everything, change the weights of `model`, call `stop`, and change the gradients
+    of a step in place. `state_dict` has all that a fresh run needs to go on with the same bits.
+    """
+
+    model: nn.Module
+    data: tuple[Tensor, Tensor]
+    """All rows (of a stack, R equal blocks) and their labels."""
+    objective: Objective
+    optimizer: torch.optim.Optimizer
+    schedule: Schedule | None
+    """None: the optimizer keeps its own rates."""
+    steps: int
+    """How many steps to take."""
+    batch: int | None
+    hooks: Sequence["Hook"]
+    rng: Rng
+    step: int = 0
+    """How many steps were taken."""
+    lr: float = 0.0
+    """The rate of the present step; in `after_step`, of the step just taken."""
+    stopped: str | None = None
+    """Why a hook stopped the run."""
+    log: Log = field(default_factory=Log)
+
+    def __post_init__(self):
+        self.replicates = self.model.replicates if isinstance(self.model, Stack) else 1
+        self.names, self.weights = trained_weights(self.model)
+        # A view with a replicate axis in front, so that penalties and projections see one shape.
+        alone = not isinstance(self.model, Stack)
+        self.stacked = [w.data[None] if alone else w.data for w in self.weights]
+        self.batches = Batches(len(self.data[1]), self.batch, self.replicates)
+        self.diverged_at: list[int | None] = [None] * self.replicates
+        self._losses = self.data[0].new_empty(self.steps + 1, self.replicates)
+        rates = [float(group["lr"]) for group in self.optimizer.param_groups]
+        self._rates = rates if self.schedule is None else described(self.schedule)
+
+    @property
+    def last(self) -> bool:
+        """Whether no step follows: the gradient is only looked at."""
+        return self.step == self.steps or self.stopped is not None
+
+    @property
+    def over(self) -> bool:
+        """Whether to end: the last step was taken, a hook said so, or every replicate diverged."""
+        return self.last or all(at is not None for at in self.diverged_at)
+
+    def stop(self, reason: str) -> None:
+        """End the run before its next step; `Fit.reason` keeps the reason."""
+        self.stopped = reason
+
+    def context(self) -> StepContext:
+        """The material of the present step, with the rows of its batch."""
+        if self.schedule is not None:
+            self.lr = self.schedule.at(self.step, self.steps)
+            for group in self.optimizer.param_groups:
+                group["lr"] = self.lr
+        else:
+            self.lr = float(self.optimizer.param_groups[0]["lr"])
+        x, y = self.batches.next(*self.data, rng=self.rng)
+        return self.objective.context(
+            self.model, x, y, self.rng, self.replicates, self.step, self.lr
+        )
+
+    def record(self, values: Tensor) -> None:
+        """Log the losses of the step, and which replicates have diverged."""
+        # Into room made beforehand: a small piece kept from each step, among large ones that are
+        # freed, would cut the heap into bits and let it grow from step to step.
+        self._losses[self.step] = values
+        self.log.loss.append(self._losses[self.step])
+        finite = torch.isfinite(values)
+        if not bool(finite.all()):
+            for r in (~finite).nonzero().flatten().tolist():
+                if self.diverged_at[r] is None:
+                    self.diverged_at[r] = self.step
+
+    def descend(self, grads: Sequence[Tensor]) -> None:
+        """One step of the optimizer along these gradients."""
+        for w, grad in zip(self.weights, grads, strict=True):
+            w.grad = grad
+        self.optimizer.step()
+        for w in self.weights:
+            w.grad = None
+        self.step += 1
+
+    def result(self) -> Fit:
+        diverged = any(at is not None for at in self.diverged_at)
+        status = "diverged" if diverged else "stopped" if self.stopped else "finished"
+        return Fit(self.model, self.log, status, self.step, self.diverged_at, self.stopped)
+
+    def settings(self) -> str:
+        """All that decides the run besides the model and the data, as JSON."""
+        groups = [
+            {k: v for k, v in group.items() if k not in ("params", "lr", "initial_lr")}
+            for group in self.optimizer.param_groups
+        ]
+        about = {
+            "steps": self.steps,
+            "batch": self.batch,
+            "rows": list(self.data[0].shape),
+            "objective": described(self.objective),
+            "optimizer": [type(self.optimizer).__name__, groups],
+            "lr": self._rates,
+            "hooks": [[type(hook).__name__, hook.settings()] for hook in self._part_of_run()],
+        }
+        return json.dumps(about, sort_keys=True, default=str)
+
+    def state_dict(self) -> dict:
+        """The whole state: settings, model, optimizer, randomness, log, hooks."""
+        return {
+            "settings": self.settings(),
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "rng": [rng.get_state() for rng in self._generators()],
+            "batches": self.batches.state_dict(),
+            "log": self.log.state_dict(),
+            "hooks": [hook.state_dict() for hook in self._part_of_run()],
+            "step": self.step,
+            "diverged_at": self.diverged_at,
+            "stopped": self.stopped,
+        }
+
+    def load_state_dict(self, state: dict) -> None:
+        """Put a fresh run of the same settings to where the state was taken."""
+        if state["settings"] != self.settings():
+            raise AdvlabError(
+                "a checkpoint must come from a run with the same settings",
+                "other settings",
+                "choose another checkpoint file, or delete this one to start anew",
+            )
+        self.model.load_state_dict(state["model"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        for rng, kept in zip(self._generators(), state["rng"], strict=True):
+            rng.set_state(kept)
+        self.batches.load_state_dict(state["batches"])
+        self.log.load_state_dict(state["log"])
+        for hook, kept in zip(self._part_of_run(), state["hooks"], strict=True):
+            hook.load_state_dict(kept)
+        self.step, self.stopped = state["step"], state["stopped"]
+        self.diverged_at = state["diverged_at"]
+
+    def _part_of_run(self) -> list["Hook"]:
+        return [hook for hook in self.hooks if hook.settings() is not None]
+
+    def _generators(self) -> list[torch.Generator]:
+        return [self.rng] if isinstance(self.rng, torch.Generator) else list(self.rng)
+
+
+def trained_weights(model: nn.Module) -> tuple[list[str], list[nn.Parameter]]:
+    """Names and weights of what trains."""
+    trained = [(name, p) for name, p in model.named_parameters() if p.requires_grad]
+    if not trained:
+        raise AdvlabError("the model must have weights that train", "none that require grad")
+    return [name for name, _ in trained], [p for _, p in trained]
+
+
+def make_optimizer(
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer | OptimizerFactory | None,
+    schedule: Schedule | None,
+    steps: int,
+) -> torch.optim.Optimizer:
+    """The optimizer of the model's trained weights; plain gradient descent by default."""
+    _, weights = trained_weights(model)
+    if isinstance(optimizer, torch.optim.Optimizer):
+        made = optimizer
+        held = {id(p) for group in made.param_groups for p in group["params"]}
+        if held != {id(w) for w in weights}:
+            raise AdvlabError(
+                "an optimizer of exactly the weights that train",
+                f"{len(held)} arrays for {len(weights)}",
+                "give it (p for p in model.parameters() if p.requires_grad)",
+            )
+    elif schedule is None:
+        raise AdvlabError("lr, or an optimizer that was made with its rate", "neither")
+    else:
+        made = (optimizer or torch.optim.SGD)(weights, lr=schedule.at(0, steps))
+    name = type(made).__name__
+    if name == "LBFGS" or (name in NOT_ELEMENTWISE and isinstance(model, Stack)):
+        raise AdvlabError(
+            "an optimizer that updates each weight by itself, from one gradient per step", name
+        )
+    return made
+
+
+def described(value: object) -> object:
+    """A part of a run as JSON: a config is its class and its fields, a function its name."""
+    if isinstance(value, Config):
+        fields = {name: described(getattr(value, name)) for name in type(value).model_fields}
+        return {type(value).__name__: fields}
+    if isinstance(value, list | tuple):
+        return [described(one) for one in value]
+    if isinstance(value, Tensor):
+        return value.tolist()
+    if callable(value):
+        return getattr(value, "__qualname__", type(value).__name__)
+    return value

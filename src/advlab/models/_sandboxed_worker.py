@@ -10,7 +10,9 @@ import json
 import os
 import struct
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 _HEADER = struct.Struct("<QQ")
 
@@ -59,7 +61,7 @@ class Server:
 
     def __init__(self, channel, kind: str):
         self.channel, self.kind = channel, kind
-        self.model = None
+        self.model: Callable[[Any], Any] = lambda x: x
         self.graphs = {}
 
     def serve(self) -> None:
@@ -68,11 +70,11 @@ class Server:
             for key in header["drop"]:
                 self.graphs.pop(key, None)
             try:
-                answer = getattr(self, "on_" + header["do"])(header, body)
+                answer, numbers = getattr(self, "on_" + header["do"])(header, body)
             except BaseException as error:
                 words = " ".join(str(error).split())[:500]
-                answer = {"error": f"{type(error).__name__}: {words}"}, b""
-            send(self.channel, *answer)
+                answer, numbers = {"error": f"{type(error).__name__}: {words}"}, b""
+            send(self.channel, answer, numbers)
 
     def on_load(self, header: dict, body: bytes) -> tuple[dict, bytes]:
         import logging
@@ -151,6 +153,8 @@ def _tensor(header: dict, body: bytes):
     import torch
 
     kind = getattr(torch, header["dtype"])
+    if not body:
+        return torch.empty(header["shape"], dtype=kind)
     return torch.frombuffer(bytearray(body), dtype=kind).reshape(header["shape"])
 
 

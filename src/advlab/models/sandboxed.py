@@ -174,8 +174,11 @@ class _Channel:
 
 def _unpacked(answer: dict, body: bytes) -> Tensor:
     shape, kind = answer.get("shape"), answer.get("dtype")
-    whole = isinstance(shape, list) and all(type(n) is int and n >= 0 for n in shape)
-    if kind not in _DTYPES or not whole:
+    if (
+        kind not in _DTYPES
+        or not isinstance(shape, list)
+        or not all(type(n) is int and n >= 0 for n in shape)
+    ):
         raise AdvlabError("a tensor from the sandboxed process", f"{str(answer)[:100]}")
     dtype = getattr(torch, kind)
     if len(body) != math.prod(shape) * dtype.itemsize:

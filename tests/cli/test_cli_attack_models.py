@@ -1,9 +1,7 @@
 """Every way to name a model gives the same outputs; pickles are refused."""
 
-import io
 import pickle
 import warnings
-import zipfile
 from pathlib import Path
 
 import evaluated_nets as nets
@@ -52,13 +50,17 @@ def test_importable_objects(expected, tmp_path, monkeypatch):
 
 def test_an_exported_program(expected, tmp_path):
     path = exported(tmp_path / "net.pt2", dynamic=True)
-    assert load_model(str(path))[1] == []
+    (note,) = load_model(str(path))[1]
+    assert "sandboxed" in note
     torch.testing.assert_close(outputs(path), expected)
+    trusted, notes = load_model(str(path), trust=True)
+    assert notes == []
+    torch.testing.assert_close(trusted(X), expected)
 
 
 def test_an_exported_program_of_a_fixed_batch_is_fed_so_and_says_so(expected, tmp_path):
     path = exported(tmp_path / "net.pt2", dynamic=False)
-    model, (note,) = load_model(str(path))
+    model, (_, note) = load_model(str(path))
     assert "takes exactly 4 rows" in note
     assert "dynamic_shapes" in note
     torch.testing.assert_close(model(X), expected)
@@ -125,46 +127,18 @@ def test_pickles_are_refused_unread(tmp_path, monkeypatch):
     assert not Path("exploded").exists()
 
 
-def test_a_pickle_inside_a_program_is_refused_unread(tmp_path, monkeypatch):
-    """torch.export.load would unpickle sample inputs of any kind."""
+def test_a_plain_state_dict_is_read_and_nothing_else(expected, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    sound, bad = exported(Path("sound.pt2"), dynamic=True), Path("bad.pt2")
-    buffer = io.BytesIO()
-    torch.save(Bomb(), buffer)
-    with zipfile.ZipFile(sound) as source, zipfile.ZipFile(bad, "w") as target:
-        for name in source.namelist():
-            inside = "/sample_inputs/" in name
-            target.writestr(name, buffer.getvalue() if inside else source.read(name))
-    with pytest.raises(AdvlabError, match="with a pickle in"):
-        load_model("bad.pt2")
+    torch.save(nets.trained().state_dict(), "state.pt")
+    torch.save({"state_dict": nets.trained().state_dict(), "epoch": 3}, "lightning.ckpt")
+    for name in ("state.pt", "lightning.ckpt"):
+        torch.testing.assert_close(outputs(name, "evaluated_nets:bare"), expected)
+    torch.save({"weight": Bomb()}, "bomb.pt")
+    torch.save([1, 2], "list.pt")
+    for name in ("bomb.pt", "list.pt"):
+        with pytest.raises(AdvlabError, match="a pickle can run any code"):
+            load_model(name, "evaluated_nets:bare")
     assert not Path("exploded").exists()
-
-
-@pytest.mark.parametrize("kind", ["the format before torch 2.8", "two files of one name"])
-def test_archives_that_torch_would_unpickle_in_part_are_refused_unread(tmp_path, monkeypatch, kind):
-    """torch.export.load falls back on free unpickling for files of the older format."""
-    monkeypatch.chdir(tmp_path)
-    buffer = io.BytesIO()
-    torch.save({"weight": Bomb()}, buffer)
-    with zipfile.ZipFile("bad.pt2", "w") as target:
-        if kind == "two files of one name":
-            target.writestr("model/data/weights/model_weights_config.json", "{}")
-            target.writestr("model/data/weights/MODEL_weights_config.json", "{}")
-        else:
-            target.writestr("version", "8.7")
-            target.writestr("serialized_exported_program.json", b"{}")
-            for name in ("state_dict", "constants", "example_inputs"):
-                target.writestr(f"serialized_{name}.pt", buffer.getvalue())
-    with pytest.raises(AdvlabError, match="with a pickle in"):
-        load_model("bad.pt2")
-    assert not Path("exploded").exists()
-
-
-def test_an_older_torch_reads_no_programs(tmp_path, monkeypatch):
-    path = exported(tmp_path / "net.pt2", dynamic=True)
-    monkeypatch.setattr(torch, "__version__", "2.6.0+cpu")
-    with pytest.raises(AdvlabError, match=r"torch 2\.13 or newer to read \.pt2 files"):
-        load_model(str(path))
 
 
 def test_damaged_files(tmp_path, monkeypatch):

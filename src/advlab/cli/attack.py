@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Model = Annotated[
     str,
-    typer.Argument(help="module:object, file.py:object, .pt2, TorchScript or .safetensors."),
+    typer.Argument(help="module:object, file.py:object, .safetensors, .pt2, TorchScript, .onnx."),
 ]
 Data = Annotated[str, typer.Argument(help="An .npz file with x and y, or mnist or cifar10.")]
 Norm = Annotated[Literal["l1", "l2", "linf"], typer.Option(help="The norm of the perturbation.")]
@@ -38,7 +38,10 @@ Out = Annotated[
 ]
 Architecture = Annotated[
     str | None,
-    typer.Option(metavar="MODULE:FACTORY", help="Makes the network of a .safetensors file."),
+    typer.Option(metavar="MODULE:FACTORY", help="Makes the network of a file of weights."),
+]
+Trust = Annotated[
+    bool, typer.Option("--trust", help="Run a program from a file outside the sandbox.")
 ]
 OtherModel = Annotated[
     str | None, typer.Option("--transfer", help="Another model to carry perturbations over from.")
@@ -70,6 +73,7 @@ def attack(
     resume: Resume = False,
     seed: Seed = 0,
     architecture: Architecture = None,
+    trust: Trust = False,
     transfer: OtherModel = None,
     batch: Batch = None,
     split: Part = "test",
@@ -96,7 +100,7 @@ def attack(
 
     ball = _ball(norm, eps, examples.usual_box(data) if box is None else examples.box(box))
     sample = examples.sample(data, n or None, seed, data_dir, split)
-    net, notes = load_model(model, architecture)
+    net, notes = load_model(model, architecture, trust)
     folder = out or Path("runs") / "attack" / _name(model, data, norm, eps)
     for note in [*notes, *_notes(sample, ball, seed)]:
         _say(f"note: {note}")
@@ -105,7 +109,7 @@ def attack(
         "certificates": None if certificates else (),
         "batch": batch,
         "checks": checks,
-        "transfer": load_model(transfer)[0] if transfer else None,
+        "transfer": load_model(transfer, trust=trust)[0] if transfer else None,
     }
     found = _evaluate(net, sample, ball, seed, folder / "batches", resume, settings)
     about = _about(found, sample, ball, model, data, eps, seed, checks)

@@ -1,7 +1,5 @@
-"""Programs in files: what torch.export and TorchScript write."""
+"""Programs in files: what torch.export, TorchScript and ONNX exporters write."""
 
-import io
-import json
 import logging
 import warnings
 import zipfile
@@ -13,14 +11,17 @@ import torch
 from torch import Tensor, nn
 
 from ..core.errors import AdvlabError
-
-CHECKED = (2, 13)
-"""The version of torch whose reader of .pt2 files `_check_archive` knows."""
+from ..models.sandboxed import Kind, SandboxedModel
 
 DYNAMIC = (
     "export it with torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim('n')},)) "
     "to let it take any number"
 )
+SANDBOXED = (
+    "{path} runs in a sandboxed process, where its layers cannot be certified; add --trust if you "
+    "know who made it"
+)
+BLACK_BOX = "{path} gives scores without gradients: attacks that only ask for scores count"
 
 
 class FixedBatch(nn.Module):
@@ -51,9 +52,33 @@ class Program(nn.Module):
         return self.program(x)
 
 
-def from_export(path: Path) -> tuple[nn.Module, list[str]]:
-    """The program of a .pt2 file; one with a fixed number of rows is fed just so many."""
-    _check_archive(path)
+def load_program(path: Path, kind: Kind, trust: bool) -> tuple[nn.Module, list[str]]:
+    """The program of a file and what should be said about it.
+
+    Args:
+        path: the file.
+        kind: what wrote it: torch.export, TorchScript, or ONNX.
+        trust: run it in this process, where it can do whatever it likes, and certificates can read
+            its layers; otherwise it runs in a sandbox. ONNX files always do: there is nothing to
+            gain outside.
+
+    Returns:
+        the module, which takes any number of rows, and notes for the user.
+    """
+    if trust and kind != "onnx":
+        program, size = _export(path) if kind == "export" else (_script(path), None)
+        notes = []
+    else:
+        program = SandboxedModel(path, kind)
+        size = program.rows
+        notes = [SANDBOXED.format(path=path)] if kind != "onnx" else [BLACK_BOX.format(path=path)]
+    if size is None:
+        return program, notes
+    notes.append(f"{path} takes exactly {size} rows at a time and is fed so; {DYNAMIC}")
+    return FixedBatch(program, size), notes
+
+
+def _export(path: Path) -> tuple[nn.Module, int | None]:
     log = logging.getLogger("torch.export")
     level = log.level
     log.setLevel(logging.CRITICAL)
@@ -63,16 +88,10 @@ def from_export(path: Path) -> tuple[nn.Module, list[str]]:
         raise _unreadable(path, error) from None
     finally:
         log.setLevel(level)
-    size = _batch(exported)
-    program = exported.module()
-    if size is None:
-        return program, []
-    note = f"{path} takes exactly {size} rows at a time and is fed so; {DYNAMIC}"
-    return FixedBatch(program, size), [note]
+    return exported.module(), _batch(exported)
 
 
-def from_script(path: Path) -> nn.Module:
-    """The module of a TorchScript file, in eval mode."""
+def _script(path: Path) -> nn.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         try:
@@ -89,67 +108,6 @@ def _batch(exported: Any) -> int | None:
         raise AdvlabError("a program of one input", f"one of {len(inputs)} inputs")
     rows = inputs[0].meta["val"].shape[0]
     return rows if isinstance(rows, int) else None
-
-
-def _check_archive(path: Path) -> None:
-    """Refuse archives of which a part could only be had by unpickling freely.
-
-    torch.export.load falls back on that for odd weights, custom objects, sample inputs, and for all
-    parts of the format before torch 2.8.
-    """
-    if _release() < CHECKED:
-        raise AdvlabError(
-            f"torch {'.'.join(map(str, CHECKED))} or newer to read .pt2 files",
-            torch.__version__,
-            "older versions unpickle parts of them; use a .safetensors file with --architecture",
-        )
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = [name.lower() for name in archive.namelist()]
-            if len(set(names)) < len(names):  # readers differ in which one they take
-                raise _pickle_inside(path, "one of two files of the same name")
-            old = [name for name in names if name == "version" or name.startswith("serialized_")]
-            if old:
-                raise _pickle_inside(path, f"{old[0]}, in the format before torch 2.8")
-            for name in archive.namelist():
-                data = archive.read(name)
-                if name.lower().endswith("_config.json") and _pickled(json.loads(data)):
-                    raise _pickle_inside(path, name)
-                if "/sample_inputs/" in name.lower() and data:
-                    _check_plain(path, name, data)
-    except (zipfile.BadZipFile, json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise _unreadable(path, error) from None
-
-
-def _release() -> tuple[int, int]:
-    """The version of torch, such as (2, 13)."""
-    major, minor = torch.__version__.split(".")[:2]
-    return int(major), int(minor)
-
-
-def _pickled(config: Any) -> bool:
-    if isinstance(config, dict):
-        return config.get("use_pickle") is True or any(map(_pickled, config.values()))
-    return isinstance(config, list) and any(map(_pickled, config))
-
-
-def _check_plain(path: Path, name: str, data: bytes) -> None:
-    try:
-        torch.load(io.BytesIO(data), weights_only=True)  # knows tensors and containers, no code
-    except (RuntimeError, ValueError, EOFError, TypeError, AttributeError) as error:
-        raise _pickle_inside(path, name) from error
-    except Exception as error:
-        if type(error).__name__ != "UnpicklingError":
-            raise
-        raise _pickle_inside(path, name) from error
-
-
-def _pickle_inside(path: Path, name: str) -> AdvlabError:
-    return AdvlabError(
-        "a .pt2 file of plain tensors",
-        f"{path} with a pickle in {name}",
-        "a pickle can run any code when it is read; export the model again from plain tensors",
-    )
 
 
 def _unreadable(path: Path, error: Exception) -> AdvlabError:

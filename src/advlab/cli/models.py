@@ -1,6 +1,8 @@
 """Models as the command line names them: importable objects, exported programs, safe checkpoints.
 
-Nothing is unpickled. What can only be read by unpickling is refused, with the way to convert it.
+`module:object` is the user's own code and runs as such. Files run no code here: weights are read as
+plain numbers, programs run in a sandboxed process (`models.sandboxed`) unless the user trusts them,
+and what can only be read by unpickling freely is refused, with the way to convert it.
 """
 
 import importlib
@@ -17,31 +19,48 @@ from torch import Tensor, nn
 from ..core.errors import AdvlabError
 
 Model = Callable[[Tensor], Tensor]
-KINDS = "module:object, a .pt2 file of torch.export, a TorchScript file or a .safetensors file"
+KINDS = "module:object, or a .safetensors, .pt2, TorchScript or .onnx file"
 PICKLES = (".pkl", ".pickle", ".joblib", ".dill", ".ckpt", ".bin")
 CONVERT = (
-    "a pickle can run any code when it is read. In Python, where you trust the file, load it and "
-    "write safetensors.torch.save_file(model.state_dict(), 'model.safetensors') (then add "
-    "--architecture module:factory) or torch.export.save(torch.export.export(...), 'model.pt2')"
+    "a pickle can run any code when it is read. A plain state dict is read safely with "
+    "--architecture module:factory. Of a whole model, in Python, where you trust the file, write "
+    "safetensors.torch.save_file(model.state_dict(), 'model.safetensors') or "
+    "torch.export.save(torch.export.export(...), 'model.pt2')"
 )
+STATES = (".pt", ".pth", ".ckpt", ".bin")
+WEIGHTS = ".safetensors, or a state dict in .pt, .pth, .ckpt or .bin"
 
 
-def load_model(source: str, architecture: str | None = None) -> tuple[Model, list[str]]:
-    """The model that a word on the command line means, and what should be said about it."""
+def load_model(
+    source: str, architecture: str | None = None, trust: bool = False
+) -> tuple[Model, list[str]]:
+    """The model that a word on the command line means.
+
+    Args:
+        source: `module:object`, `file.py:object` or a file.
+        architecture: `module:factory` that makes the network of a file of weights.
+        trust: run the program of a file in this process, outside the sandbox.
+
+    Returns:
+        the model, and what should be said about it.
+    """
     path = Path(source)
-    if path.suffix == ".safetensors":
+    if path.suffix == ".safetensors" or (architecture is not None and path.suffix in STATES):
         return _from_weights(path, architecture), []
     if architecture is not None:
-        raise AdvlabError("--architecture only with a .safetensors file", source)
+        raise AdvlabError(f"--architecture only with a file of weights ({WEIGHTS})", source)
     if ":" in source and not path.exists():
         return from_import(source), []
     if not path.is_file():
         raise AdvlabError(KINDS, f"{source!r}, which is no file", "write module:object to import")
-    if path.suffix == ".pt2":
-        from .exported import from_export
+    from .exported import load_program
 
-        return from_export(path)
-    return _from_file(path), []
+    if path.suffix in (".pt2", ".onnx"):
+        return load_program(path, "export" if path.suffix == ".pt2" else "onnx", trust)
+    if _is_script(path):
+        return load_program(path, "script", trust)
+    came = f"{path}, a pickle" if _is_pickle(path) else f"{path}, which is none of these"
+    raise AdvlabError(KINDS, came, CONVERT if _is_pickle(path) else "")
 
 
 def from_import(source: str) -> Model:
@@ -98,11 +117,9 @@ def _is_factory(found: Any) -> bool:
 
 def _from_weights(path: Path, architecture: str | None) -> Model:
     """A network by its architecture, with the weights of a checkpoint of ours or a state dict."""
-    from ..core.files import read_tensors
-
     if not path.is_file():
-        raise AdvlabError("a .safetensors file", f"{path}, which does not exist")
-    tensors, _ = read_tensors(path)
+        raise AdvlabError("a file of weights", f"{path}, which does not exist")
+    tensors = _tensors(path)
     ours = {name[6:]: value for name, value in tensors.items() if name.startswith("model/")}
     if architecture is None:
         raise AdvlabError(
@@ -121,13 +138,31 @@ def _from_weights(path: Path, architecture: str | None) -> Model:
     return model.eval()
 
 
-def _from_file(path: Path) -> Model:
-    if not _is_script(path):
-        came = f"{path}, a pickle" if _is_pickle(path) else f"{path}, which is none of these"
-        raise AdvlabError(KINDS, came, CONVERT if _is_pickle(path) else "")
-    from .exported import from_script
+def _tensors(path: Path) -> dict[str, Tensor]:
+    if path.suffix == ".safetensors":
+        from ..core.files import read_tensors
 
-    return from_script(path)
+        return read_tensors(path)[0]
+    import torch
+
+    try:
+        # Tensors and containers of them; anything else in the file is refused unread.
+        found = torch.load(path, map_location="cpu", weights_only=True)
+    except (RuntimeError, ValueError, EOFError, OSError, pickle_error()) as error:
+        said = " ".join(str(error).split())
+        raise AdvlabError(f"a plain state dict in {path}", f"{said:.160}", CONVERT) from None
+    if isinstance(found, dict) and isinstance(found.get("state_dict"), dict):
+        found = found["state_dict"]
+    if not isinstance(found, dict) or not all(isinstance(v, Tensor) for v in found.values()):
+        raise AdvlabError(f"a dict of tensors in {path}", type(found).__name__, CONVERT)
+    return found
+
+
+def pickle_error() -> type[Exception]:
+    """What torch raises for a file that is no state dict, without importing pickle here."""
+    from torch.serialization import pickle
+
+    return pickle.UnpicklingError
 
 
 def _is_script(path: Path) -> bool:

@@ -12,6 +12,9 @@ from torch import Tensor
 
 from ..core.errors import AdvlabError
 
+SMALL, RATIO = 2**30, 50
+"""Below this many bytes nothing is refused; above it, archives packed tighter than this are."""
+
 
 class Arrays(NamedTuple):
     """Inputs x in natural units and one answer y per example: a class (int64) or a real number."""
@@ -71,6 +74,7 @@ def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """The two arrays of an .npz file, under x and y or images and labels; nothing is unpickled."""
     try:
         # Opened here, not by numpy, which leaves the file of a damaged archive open.
+        _check_unpacked(path)
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             names = set(getattr(file, "files", ()))
             for keys in (("x", "y"), ("images", "labels")):
@@ -88,6 +92,21 @@ def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
         "an .npz file with keys x and y, or images and labels",
         f"{path} with {', '.join(sorted(names)) or 'no keys'}",
     )
+
+
+def _check_unpacked(path: Path) -> None:
+    """Refuse an archive that grows out of all proportion before anything of it is unpacked."""
+    if not zipfile.is_zipfile(path):
+        return
+    with zipfile.ZipFile(path) as archive:
+        unpacked = sum(entry.file_size for entry in archive.infolist())
+    packed = path.stat().st_size
+    if unpacked > max(SMALL, RATIO * packed):
+        raise AdvlabError(
+            f"an .npz file that unpacks to at most {RATIO} times its size",
+            f"{path}: {packed:,} bytes that claim to be {unpacked:,}",
+            "write it anew with np.savez, uncompressed, if you trust it",
+        )
 
 
 def _tensor(name: str, values: Any) -> Tensor:

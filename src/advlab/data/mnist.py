@@ -25,6 +25,8 @@ FILES: dict[Split, tuple[str, str]] = {
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
 BYTES = 8
+MOST = 2**30
+"""No idx file of MNIST's kind is larger."""
 """The code of unsigned bytes in the third byte of an idx file."""
 
 
@@ -123,7 +125,8 @@ def read_idx(path: Path, ndim: int) -> UInt8[np.ndarray, "..."]:
             if len(header) < 4 * (1 + ndim):
                 raise AdvlabError("a whole idx file", f"{path}, which ends in its header")
             shape = struct.unpack(f">{ndim}I", header[4:])
-            body = stream.read()
+            # One byte more than promised is enough to know that the file is another one.
+            body = stream.read(min(math.prod(shape), MOST) + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise AdvlabError(
             "a whole gzip or plain idx file",

@@ -8,6 +8,7 @@ from .activations import smoothed_leaky_relu as smoothed_leaky_relu
 from .linear import Linear as Linear
 from .normalised import Normalised as Normalised
 from .resnet9 import ResNet9 as ResNet9
+from .sandboxed import SandboxedModel as SandboxedModel
 from .small_cnn import SmallCNN as SmallCNN
 from .stack import Stack as Stack
 from .two_layer import TwoLayer as TwoLayer

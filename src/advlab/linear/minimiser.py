@@ -76,7 +76,7 @@ def optimal_path(
 
 
 def _shrinking(family: Path, radius: Array, sigma2: Scalar, threshold: float) -> Array:
-    """The amount of shrinking on the path at which its derivative vanishes, one a radius."""
+    """The amount of shrinking on the path at which its derivative vanishes, one per radius."""
     shrink = np.where(radius < threshold, 0.0, np.inf)
     shrink[radius == 0] = 0.0
     inside = np.flatnonzero((radius > 0) & (radius < threshold))

@@ -122,7 +122,7 @@ class Clip(_Entrywise):
 
 
 class Lasso(_Entrywise):
-    """The lasso path of any positive definite covariance, one bounded least squares a point.
+    """The lasso path of any positive definite covariance, one bounded least squares per point.
 
     The dual of the lasso is min g' cov^{-1} g / 2 - theta0'g over |g_i| <= x, and
     theta = theta0 - cov^{-1} g; entries with |g_i| < x are exactly zero.
@@ -145,7 +145,7 @@ class Lasso(_Entrywise):
 
 
 class Bounded(_Entrywise):
-    """Least s with entries at most max|theta0| - x, one bounded least squares a point."""
+    """Least s with entries at most max|theta0| - x, one bounded least squares per point."""
 
     order = 1.0
 

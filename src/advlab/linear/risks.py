@@ -54,7 +54,7 @@ def spread(
 def standard_risk(
     theta: ArrayLike, theta0: ArrayLike, sigma2: Scalar, cov: ArrayLike | None = None
 ) -> Numbers:
-    """E(theta'x - y)^2 = ||theta - theta0||_cov^2 + sigma2, one value a row of theta (..., d)."""
+    """E(theta'x - y)^2 = ||theta - theta0||_cov^2 + sigma2, one value per row of theta."""
     truth = vector("theta0", theta0)
     model = stack("theta", theta, len(truth))
     noise = scalar("sigma2", sigma2)
@@ -74,7 +74,7 @@ def adversarial_risk(
     ball: HasBall,
     cov: ArrayLike | None = None,
 ) -> Numbers:
-    """E max over the ball of (theta'(x + z) - y)^2, one value a row of theta (..., d).
+    """E max over the ball of (theta'(x + z) - y)^2, one value per row of theta.
 
     s^2 + radius^2 q^2 + 2 radius sqrt(2/pi) q s with q the dual norm of theta: eq. 5 for l2 balls,
     eq. 9 for linf balls; for l1 balls the same argument gives q = ||theta||_inf (derived here).

@@ -22,11 +22,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-import advlab
 from advlab.attacks import PGD, AutoAttack, Grid
 from advlab.certify import IBP, BranchAndBound, Crown, CrownIBP, Lipschitz
 from advlab.core.randomness import generator
 from advlab.data import mnist
+from advlab.evaluation import evaluate as evaluate_model
 from advlab.losses import ModelLoss, cross_entropy, is_error, margin
 from advlab.models import SmallCNN
 from advlab.threats import Ball
@@ -109,7 +109,7 @@ def ways(share: float) -> dict[str, Callable[[nn.Module, Tensor, Tensor], tuple[
 
     def evaluate(**settings) -> Callable[[nn.Module, Tensor, Tensor], tuple[float, list]]:
         def call(net: nn.Module, x: Tensor, y: Tensor) -> tuple[float, list]:
-            found = advlab.evaluate(net, x, y, AROUND, attack, **settings)
+            found = evaluate_model(net, x, y, AROUND, attack, **settings)
             return found.robust_error, list(found.members)
 
         return call
@@ -123,7 +123,7 @@ def ways(share: float) -> dict[str, Callable[[nn.Module, Tensor, Tensor], tuple[
 
 
 def cost(share: float) -> dict:
-    """CPU seconds of each way, in turn and back; convolution inputs seen, and with channels last."""
+    """CPU seconds of each way, in turn and back; how many convolutions saw channels last."""
     torch.set_num_threads(1)
     net, test = small_cnn(), mnist.load(n=IMAGES, split="test")
     seconds, layouts, answers = {}, {}, {}

@@ -12,6 +12,7 @@ import evaluated_nets as nets
 import numpy as np
 import pytest
 
+import advlab
 from advlab.cli import main
 
 MODEL = "evaluated_nets:trained"
@@ -166,8 +167,8 @@ SLOW = ("evaluated_nets:slow", "data.npz", "--eps", "0.1", "--attack", "pgd", "-
 
 def start(folder: Path) -> subprocess.Popen:
     command = [sys.executable, "-m", "advlab", "attack", *SLOW, "--out", str(folder)]
-    places = (str(Path(__file__).parents[1] / "helpers"), os.environ.get("PYTHONPATH", ""))
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places))}
+    places = (Path(__file__).parents[1] / "helpers", Path(advlab.__file__).parents[1])
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, places))}
     pipes = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, env=env, text=True, **pipes)
 

@@ -109,9 +109,10 @@ def batch_key(
     model: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, threat: Threat, plan: Plan,
     certificates: object, batch: int | None, seed: int,
 ) -> str:  # fmt: skip
-    """A name for everything that decides the result: same name, same numbers."""
+    """A name for everything that decides the result: same name, same numbers, same kind of file."""
     parts = [
         digest(model), digest(x), digest(y), repr(threat),
         plan.canonical(), repr(certificates), str(batch), str(seed), torch.__version__,
+        *Outcomes.__dataclass_fields__,
     ]  # fmt: skip
     return sha256("/".join(parts).encode())[:32]

@@ -12,7 +12,7 @@ SETS = {"Ball", "Cap"}
 
 WRITES_A_NORM = {
     "cli/attack.py": "the user's option; help must not import torch",
-    "training/loop.py": "no attack is the ball of radius zero",
+    "training/objectives.py": "no attack is the ball of radius zero",
     "linear/risks.py": "the default of a user's argument",
     "linear/minimiser.py": "the default of a user's argument",
     "papers/benign/measures/good_run.py": "the paper is about l2 balls",
@@ -24,25 +24,8 @@ WRITES_A_NORM = {
     "papers/generalization/reductions/linear_training.py": "holds for l2 and linf balls only",
     "papers/generalization/reductions/lazy_training.py": "holds for l2 balls only",
     "papers/purification/theory/regime.py": "theorems stated for l2 and for linf",
-    "papers/purification/theory/finite.py": "theorems stated for l2 and for linf",
 }
 """Files that write a norm down as a user would, and why."""
-
-NOT_YET = {
-    "attacks/surrogate.py",
-    "attacks/grid.py",
-    "attacks/spsa.py",
-    "attacks/square.py",
-    "attacks/_engine/minimum_norm.py",
-    "attacks/_engine/hyperplane.py",
-    "attacks/_engine/step_sizes.py",
-    "attacks/_engine/gradient_ascent.py",
-    "evaluation/checks/rivals.py",
-    "evaluation/checks/model_checks.py",
-    "evaluation/checks/input_checks.py",
-    "evaluation/checks/curves.py",
-}
-"""Attacks and evaluation that still look into the set."""
 
 
 def files() -> Iterator[tuple[str, ast.Module]]:
@@ -110,22 +93,17 @@ def test_the_readers_read():
 
 def test_nobody_asks_what_kind_of_set_it_is():
     found = {name for name, tree in files() if kinds_asked_for(tree)}
-    assert found - NOT_YET == set()
+    assert found == set()
 
 
 def test_norms_are_written_where_a_user_would_write_them():
     """Experiments choose norms; elsewhere each file that names one is listed with its reason."""
     found = {name for name, tree in files() if norms_written(tree) and not is_experiment(name)}
-    assert found - NOT_YET == set(WRITES_A_NORM)
+    assert found == set(WRITES_A_NORM)
 
 
 def test_sets_are_not_told_apart_by_their_norm():
     """Only theory that is stated norm by norm decides by the norm that its user named."""
     stated = {name for name in WRITES_A_NORM if "/theory/" in name}
     found = {name for name, tree in files() if norms_compared(tree) and not is_experiment(name)}
-    assert found - NOT_YET - stated == set()
-
-
-def test_no_exception_is_idle():
-    looks = {name for name, tree in files() if kinds_asked_for(tree) or norms_written(tree)}
-    assert NOT_YET - looks == set()
+    assert found - stated == set()

@@ -3,11 +3,16 @@
 import numpy as np
 import polars as pl
 
-from advlab.report import Failure, Result, above, below, decreasing, every, sample, undecide, within
+from advlab.report import Claims, Failure, Result, Verdict, sample, undecide
 from advlab.report.charts import boxes, curves, heat, panels, points
 from advlab.report.findings import Finding
 
 OPTIMAL = {0.0: 1.0, 0.1: 1.595, 0.5: 5.385}
+
+
+def decided(rule: str, label: str, claim: str, *values, **more) -> Verdict:
+    """A verdict by one of the rules of `Claims`."""
+    return getattr(Claims({label: claim}), rule)(label, *values, **more)
 
 
 def training(steps=400, seeds=20) -> pl.DataFrame:
@@ -57,23 +62,33 @@ def convergence() -> Result:
         settings={"dimension": 10, "points": 1000, "eps": [0, 0.1, 0.5], "xi": 0.1},
         chart=chart.to_dict(),
         verdicts=[
-            below(
+            decided(
+                "below",
                 "4",
                 "The adversarial risk ends within 1 % of the optimum.",
                 sample(last, "excess", by="eps"),
                 0.01,
                 what="excess risk over the variance of y",
             ),
-            above(
+            decided(
+                "above",
                 "5",
                 "Adversarial training hurts the standard risk at eps = 0.5.",
                 last.filter(pl.col("eps") == 0.5)["test"] - 5.39,
                 0.05,
                 what="standard risk above that of least squares",
             ),
-            every("7", "The loss never rises.", [True] * 19 + [False], what="descent"),
-            within("2", "kappa is 0.2277 at eps = 0.5.", 0.22772, 0.2276, 0.2278, what="kappa"),
-            below("6", "The bias vanishes.", [0.1, None, 0.2], 1, what="bias"),
+            decided("every", "7", "The loss never rises.", [True] * 19 + [False], what="descent"),
+            decided(
+                "within",
+                "2",
+                "kappa is 0.2277 at eps = 0.5.",
+                0.22772,
+                0.2276,
+                0.2278,
+                what="kappa",
+            ),
+            decided("below", "6", "The bias vanishes.", [0.1, None, 0.2], 1, what="bias"),
         ],
     )
 
@@ -95,7 +110,7 @@ def lasso() -> Result:
             heat(risk.with_columns(fold=pl.col("seed") % 5), "n", "fold", "risk"),
         ]
     )
-    falling = decreasing("14", "Risk falls with n.", risk, "n", "risk")
+    falling = decided("decreasing", "14", "Risk falls with n.", risk, "n", "risk")
     return result(
         "generalization/fig4",
         item="Figure 4",
@@ -117,7 +132,7 @@ def lasso() -> Result:
 def quick() -> Result:
     table = training(steps=5, seeds=2)
     chart = curves(table, "step", "test", "eps", title="Risk")
-    verdict = below("a", "Test error stays small.", [0.1, 0.1, 0.2], 1, what="error")
+    verdict = decided("below", "a", "Test error stays small.", [0.1, 0.1, 0.2], 1, what="error")
     return result(
         "benign/fig1",
         paper="benign",

@@ -9,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advlab.core.errors import AdvlabError
-from advlab.report import above, below, decreasing, every, increasing, sample, undecide, within
+from advlab.report import Claims, sample, undecide
 
+CLAIM = Claims({"id": "claim"})
+above, below, within, every = CLAIM.above, CLAIM.below, CLAIM.within, CLAIM.every
 NEAR = [0.9, 1.0, 1.1, 1.2]  # mean 1.05, t interval 0.8446 to 1.2554
 
 
 def judge(rule, values, *bounds, **more):
-    return rule("id", "claim", values, *bounds, what="gap", **more)
+    return rule("id", values, *bounds, what="gap", **more)
 
 
 def numbers(verdict):
@@ -181,30 +183,30 @@ def trend(*levels, seeds=6, noise=0.1):
 
 
 def test_a_trend_must_hold_at_every_step():
-    assert decreasing("id", "claim", trend(5, 3, 1), "n", "risk").outcome == "supported"
-    broken = decreasing("id", "claim", trend(5, 1, 3), "n", "risk")
+    assert CLAIM.decreasing("id", trend(5, 3, 1), "n", "risk").outcome == "supported"
+    broken = CLAIM.decreasing("id", trend(5, 1, 3), "n", "risk")
     assert broken.outcome == "refuted"
     assert broken.measured == pytest.approx(2, abs=0.3)
     assert "n from 10 to 100, the worst of 2" in broken.note
-    assert decreasing("id", "claim", trend(5, 3, 3), "n", "risk").outcome == "undecided"
-    assert increasing("id", "claim", trend(1, 3, 5), "n", "risk").outcome == "supported"
-    assert increasing("id", "claim", trend(5, 3, 1), "n", "risk").outcome == "refuted"
+    assert CLAIM.decreasing("id", trend(5, 3, 3), "n", "risk").outcome == "undecided"
+    assert CLAIM.increasing("id", trend(1, 3, 5), "n", "risk").outcome == "supported"
+    assert CLAIM.increasing("id", trend(5, 3, 1), "n", "risk").outcome == "refuted"
 
 
 def test_a_constant_is_no_trend_unless_slack_forgives_it():
     flat = trend(1, 1, noise=0)
-    for rule in (decreasing, increasing):
-        assert rule("id", "claim", flat, "n", "risk").outcome == "refuted"
-        assert rule("id", "claim", flat, "n", "risk", slack=0.1).outcome == "supported"
+    for rule in (CLAIM.decreasing, CLAIM.increasing):
+        assert rule("id", flat, "n", "risk").outcome == "refuted"
+        assert rule("id", flat, "n", "risk", slack=0.1).outcome == "supported"
 
 
 def test_a_trend_without_replicates_is_exact():
     table = pl.DataFrame({"n": [1, 2, 3], "risk": [3.0, 2.0, 2.5]})
-    verdict = decreasing("id", "claim", table, "n", "risk", replicate=None)
+    verdict = CLAIM.decreasing("id", table, "n", "risk", replicate=None)
     assert (verdict.outcome, verdict.measured) == ("refuted", 0.5)
     gap = table.with_columns(risk=pl.Series([3.0, None, 1.0]))
-    assert decreasing("id", "claim", gap, "n", "risk", replicate=None).outcome == "undecided"
-    assert decreasing("id", "claim", table[:1], "n", "risk", replicate=None).outcome == "undecided"
+    assert CLAIM.decreasing("id", gap, "n", "risk", replicate=None).outcome == "undecided"
+    assert CLAIM.decreasing("id", table[:1], "n", "risk", replicate=None).outcome == "undecided"
 
 
 def test_repeated_rows_are_not_evidence():
@@ -212,7 +214,7 @@ def test_repeated_rows_are_not_evidence():
     with pytest.raises(AdvlabError, match="3 rows for 2 replicates"):
         sample(table, "risk")
     with pytest.raises(AdvlabError, match="one row for each n and seed"):
-        decreasing("id", "claim", table, "n", "risk")
+        CLAIM.decreasing("id", table, "n", "risk")
     with pytest.raises(AdvlabError, match="one value per replicate"):
         judge(below, np.ones((3, 3)), 2)
     with pytest.raises(AdvlabError, match="true or false"):
@@ -240,3 +242,8 @@ def test_undecide_keeps_the_measurement_and_says_why():
     assert (after.outcome, after.measured) == ("undecided", before.measured)
     assert after.note == "4 replicates; smoke scale decides nothing"
     assert before.outcome == "supported"
+
+
+def test_a_label_that_is_no_claim_is_named():
+    with pytest.raises(AdvlabError, match="the label of a claim: id; got 'di'"):
+        CLAIM.below("di", 1, 2, what="gap")

@@ -4,6 +4,7 @@ import torch
 from pydantic import NonNegativeFloat, PositiveInt
 
 from ..core.randomness import Rng
+from ..losses import is_error
 from ._engine.minimum_norm import MinimumNorm, NearestSoFar
 
 
@@ -39,7 +40,7 @@ class DeepFool(MinimumNorm):
         point = nearest.x[rows]
         for _ in range(self.steps):
             margin, values, slopes = nearest.linearised(point, rivals, rows)
-            still = margin <= 0
+            still = ~is_error(margin)
             if not bool(still.any()):
                 return
             if nearest.leave:

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from ..core.errors import AdvlabError
-from ..core.intervals import CONFIDENCE, Estimate, Number, Sample, estimate
+from ..core.intervals import CONFIDENCE, Estimate, Sample, estimate
 from .aggregate import label
 from .verdict import Outcome, Verdict
 
@@ -25,94 +25,6 @@ Samples = Sample | Mapping
 Average = Literal["mean", "median"]
 
 _GRAVITY: dict[Outcome, int] = {"refuted": 0, "undecided": 1, "supported": 2}
-
-
-def below(
-    id: str, claim: str, values: Samples, bound: Number, *, what: str, statistic: Average = "mean"
-) -> Verdict:
-    """The claim that a quantity is less than a bound."""
-    region = _Region(f"is below {bound:.6g}", high=float(bound))
-    return _decide(id, claim, values, region, what, statistic)
-
-
-def above(
-    id: str, claim: str, values: Samples, bound: Number, *, what: str, statistic: Average = "mean"
-) -> Verdict:
-    """The claim that a quantity is more than a bound."""
-    region = _Region(f"is above {bound:.6g}", low=float(bound))
-    return _decide(id, claim, values, region, what, statistic)
-
-
-def within(
-    id: str,
-    claim: str,
-    values: Samples,
-    low: Number,
-    high: Number,
-    *,
-    what: str,
-    statistic: Average = "mean",
-) -> Verdict:
-    """The claim that a quantity lies between two numbers, ends included."""
-    if not low <= high:
-        raise AdvlabError("the lower end must not exceed the upper end", f"{low} and {high}")
-    words = f"is between {low:.6g} and {high:.6g}"
-    region = _Region(words, low=float(low), high=float(high), closed=True)
-    return _decide(id, claim, values, region, what, statistic)
-
-
-def every(
-    id: str, claim: str, flags: Samples, *, what: str = "the claim", at_least: Number = 0.8
-) -> Verdict:
-    """A claim about each replicate, judged by the share of replicates for which it holds.
-
-    No number of replicates proves "always": the rule is a share of at least `at_least`, for which
-    all of 17 replicates are enough by default. A bare flag is an exact yes or no.
-    """
-    words = f"holds in at least {100 * at_least:.6g} % of replicates"
-    region = _Region(words, low=float(at_least), closed=True)
-    return _decide(id, claim, flags, region, what, "share")
-
-
-def decreasing(
-    id: str,
-    claim: str,
-    table: pl.DataFrame,
-    x: str,
-    y: str,
-    *,
-    replicate: str | None = "seed",
-    slack: Number = 0,
-    what: str = "",
-) -> Verdict:
-    """The claim that y falls from each level of x to the next; rises below `slack` are forgiven.
-
-    Changes are taken within a replicate. `replicate=None` says that y is exact: one row per level.
-    """
-    changes = _changes(table, x, y, replicate)
-    return below(id, claim, changes, slack, what=f"change of {what or y} from one {x} to the next")
-
-
-def increasing(
-    id: str,
-    claim: str,
-    table: pl.DataFrame,
-    x: str,
-    y: str,
-    *,
-    replicate: str | None = "seed",
-    slack: Number = 0,
-    what: str = "",
-) -> Verdict:
-    """The claim that y rises from each level of x to the next: the mirror of `decreasing`."""
-    changes = _changes(table, x, y, replicate)
-    return above(id, claim, changes, -slack, what=f"change of {what or y} from one {x} to the next")
-
-
-def trend(id: str, claim: str, slopes: Samples, *, what: str) -> Verdict:
-    """An asymptotic claim: its exponent is reported, and no finite size decides it."""
-    found = _decide(id, claim, slopes, _Region("is reported"), what, "mean")
-    return undecide(found, "a trend: what happens in the limit is not decided at finite sizes")
 
 
 def undecide(verdict: Verdict, note: str) -> Verdict:
@@ -129,15 +41,15 @@ def sample(
     Rows that repeat a replicate are refused: they would pass for independent evidence.
     """
     if by is None:
-        return _one_a_replicate(table, value, replicate)
+        return _one_per_replicate(table, value, replicate)
     groups = table.partition_by(by, as_dict=True, maintain_order=True)
     return {
-        f"{by} = {label(level)}": _one_a_replicate(rows, value, replicate)
+        f"{by} = {label(level)}": _one_per_replicate(rows, value, replicate)
         for (level,), rows in groups.items()
     }
 
 
-def _one_a_replicate(table: pl.DataFrame, value: str, replicate: str) -> pl.Series:
+def _one_per_replicate(table: pl.DataFrame, value: str, replicate: str) -> pl.Series:
     if table[replicate].is_duplicated().any():
         raise AdvlabError(
             f"{value} must have one row per replicate",
@@ -148,7 +60,7 @@ def _one_a_replicate(table: pl.DataFrame, value: str, replicate: str) -> pl.Seri
 
 
 @dataclass(frozen=True)
-class _Region:
+class Region:
     """The numbers that satisfy a rule: low < number < high, or also the ends if closed."""
 
     words: str
@@ -175,9 +87,19 @@ class _Region:
         return _GRAVITY[self.outcome(found)], margin
 
 
-def _decide(
-    id: str, claim: str, values: Samples, region: _Region, what: str, statistic: str
+def decide(
+    id: str, claim: str, values: Samples, region: Region, what: str, statistic: str
 ) -> Verdict:
+    """The verdict on one claim: where the intervals of its groups lie, the worst group shown.
+
+    Args:
+        id: the label of the claim.
+        claim: its words.
+        values: one sample, or one per group.
+        region: the numbers that satisfy the rule.
+        what: what was measured, in words.
+        statistic: "mean", "median" or "share", over replicates.
+    """
     groups = dict(values) if isinstance(values, Mapping) else {"": values}
     level = 1 - (1 - CONFIDENCE) / max(len(groups), 1)
     found = {str(name): estimate(one, statistic, level) for name, one in groups.items()}
@@ -199,7 +121,7 @@ def _decide(
     )
 
 
-def _rule(what: str, statistic: str, region: _Region, groups: Mapping) -> str:
+def _rule(what: str, statistic: str, region: Region, groups: Mapping) -> str:
     exact = all(one is not None and np.ndim(one) == 0 for one in groups.values())
     prefix = "" if exact or statistic == "share" else f"{statistic} over replicates of "
     words = "holds" if exact and statistic == "share" else region.words
@@ -208,7 +130,7 @@ def _rule(what: str, statistic: str, region: _Region, groups: Mapping) -> str:
     return f"{prefix}{what} {words}{each}{interval}"
 
 
-def _changes(table: pl.DataFrame, x: str, y: str, replicate: str | None) -> dict[str, Sample]:
+def changes(table: pl.DataFrame, x: str, y: str, replicate: str | None) -> dict[str, Sample]:
     """The change of y from each level of x to the next, over the replicates that have both."""
     keys = [x] if replicate is None else [x, replicate]
     if table.select(keys).is_duplicated().any():

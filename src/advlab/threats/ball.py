@@ -10,7 +10,6 @@ from torch import Tensor
 from ..core.errors import AdvlabError
 from ..core.randomness import Rng
 from .base import Threat, check_finite, distances, per_example, unit_l2
-from .norms import DUAL as DUAL
 from .norms import ORDER, Norm
 from .sampling import uniform_in_ball
 from .solve import fill_l1, shrink_to_l1, stretch_to_l2

@@ -7,7 +7,6 @@ from ..core.errors import AdvlabError
 
 Norm = Literal["l1", "l2", "linf"]
 ORDER: dict[str, float] = {"l1": 1.0, "l2": 2.0, "linf": math.inf}
-DUAL: dict[str, float] = {"l1": math.inf, "l2": 2.0, "linf": 1.0}
 
 
 def order_of(norm: str) -> float:

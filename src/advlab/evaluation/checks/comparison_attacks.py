@@ -11,7 +11,6 @@ from ...attacks import PGD, SPSA, Attack, MemberResult, Square
 from ...attacks._engine.cascade import search
 from ...attacks._engine.channels_last import relaid
 from ...losses import is_error
-from ...threats import Ball
 from ..evaluation import CheckWarning
 from ..outcomes import Counterexample
 from .context import CheckContext, notable
@@ -88,10 +87,10 @@ class ComparisonAttacks:
 
     def _noise(self) -> float:
         ball = self.context.ball
-        if not isinstance(ball, Ball):
+        if not ball.convex:
             return 0.0
-        d = self.context.x[0].numel()
-        return NOISE * ball.radius / {"linf": 1.0, "l2": d**0.5, "l1": float(d)}[ball.norm]
+        # As long as the radius in the set's own norm, spread over all coordinates.
+        return NOISE * ball.radius / self.context.x[0].numel() ** (1 / ball.order)
 
 
 def _without_gradient(attack: Attack) -> bool:

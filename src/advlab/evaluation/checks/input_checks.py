@@ -1,12 +1,9 @@
 """Checks of what was handed in: units of eps and inputs, labels, kind of outputs."""
 
-import math
-
 import torch
 from scipy import stats
 
 from ...losses import evaluating
-from ...threats import Ball
 from ..evaluation import CheckWarning
 from .context import CheckContext
 
@@ -15,11 +12,11 @@ LEVELS = 255
 
 def eps_of_another_scale(context: CheckContext) -> list[CheckWarning]:
     """An eps as large as the whole space, or below one grey level of inputs from 0 to 255."""
-    if not isinstance(context.ball, Ball) or context.ball.radius == 0:
+    if not context.ball.convex or context.ball.radius == 0:
         return []
-    low, high = context.ball.box or (float(context.x.min()), float(context.x.max()))
-    width, d, eps = high - low, context.x[0].numel(), context.ball.radius
-    across = {"linf": width, "l2": width * math.sqrt(d), "l1": width * d}[context.ball.norm]
+    low, high = context.ball.limits or (float(context.x.min()), float(context.x.max()))
+    width, eps = high - low, context.ball.radius
+    across = width * context.x[0].numel() ** (1 / context.ball.order)
     if eps >= across > 0:
         meant = f"; did you mean {eps:g}/255?" if eps / LEVELS < across and width <= 2 else ""
         text = f"eps {eps:g} reaches across all inputs (from {low:g} to {high:g}){meant}"
@@ -37,7 +34,7 @@ def eps_of_another_scale(context: CheckContext) -> list[CheckWarning]:
 def normalised_outside(context: CheckContext) -> list[CheckWarning]:
     """Images that are standardised before the model sees them: eps is then in those units."""
     x = context.x[context.few].double()
-    if x.ndim < 4 or float(x.min()) >= 0 or getattr(context.ball, "box", None) is not None:
+    if x.ndim < 4 or float(x.min()) >= 0 or context.ball.limits is not None:
         return []
     mean, std = float(x.mean()), float(x.std())
     if abs(mean) > 0.6 or not 0.4 < std < 2.0:

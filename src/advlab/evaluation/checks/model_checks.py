@@ -5,7 +5,6 @@ from torch import nn
 
 from ...attacks.base import BestSoFar
 from ...losses import evaluating
-from ...threats import Ball
 from ..evaluation import CheckWarning
 from .context import CheckContext
 
@@ -53,7 +52,7 @@ def gradients(context: CheckContext) -> list[CheckWarning]:
             "the robust error may be far above this lower bound"
         )
         return [CheckWarning("zero_gradient", text)]
-    if not isinstance(context.ball, Ball) or context.ball.radius == 0:
+    if not context.ball.convex or context.ball.radius == 0:
         return []
     moved = context.ball.sample(x, rng=context.rng("gradients"))
     change = (best.value(moved) - best.value(x)).abs()

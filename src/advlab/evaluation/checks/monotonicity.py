@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ...attacks import PGD
 from ...losses import is_error
-from ...threats import Ball, Threat
+from ...threats import Threat
 from ..evaluation import CheckWarning, Curve, share
 from ..suites import title
 from .context import CheckContext, notable
@@ -85,7 +85,7 @@ def _curve(over: str, attack: PGD, values: Sequence[float], broken: list[Tensor]
 def _radius_of_certain_loss(context: CheckContext) -> float | None:
     """A radius at which the exact robust error of the few is 1: each has an input of another
     predicted class within it. None if the model gives all of them one answer."""
-    if not isinstance(context.ball, Ball) or context.classes < 1:
+    if not context.ball.convex or context.classes < 1:
         return None
     x, out = context.x[context.few], context.outputs
     answers = out.argmax(1) if context.classes > 1 else (out.flatten() > 0).long()

@@ -102,6 +102,7 @@ FOR_EVERYBODY = {
     "measure": "what any trained model shows: public, though one paper reaches it today",
     "linear": "closed forms of linear models are a public room",
     "models": "image networks are for users; the experiments on images will train them",
+    "threats": "sets are for users; caps have one paper today",
 }
 NOT_YET_REACHED = {
     "advlab.papers.benign.measures.good_run": "every experiment of the paper will report it",

@@ -5,7 +5,7 @@ import torch
 from attack_specimens import inputs, network, seeded
 
 from advlab.attacks import SmoothPGD
-from advlab.attacks.smoothadv import Smoothed
+from advlab.attacks.smoothadv import SmoothedLoss
 from advlab.losses import ModelLoss, cross_entropy, logistic, squared
 from advlab.threats import Ball
 
@@ -16,14 +16,14 @@ def test_the_loss_is_minus_log_of_the_mean_probability():
     noise = torch.randn(7, 6, 5, generator=seeded(0), dtype=torch.float64)
     mean = torch.stack([model(x + one).softmax(1) for one in noise]).mean(0)
     expected = -mean.gather(1, y[:, None])[:, 0].log()
-    found = Smoothed(ModelLoss(model, y, cross_entropy), noise)(x)
+    found = SmoothedLoss(ModelLoss(model, y, cross_entropy), noise)(x)
     torch.testing.assert_close(found, expected)
     sign, one = (2 * (y % 2) - 1).double(), network(1, classes=1)
     mean = torch.stack([(sign * one(x + n)[:, 0]).sigmoid() for n in noise]).mean(0)
-    torch.testing.assert_close(Smoothed(ModelLoss(one, sign, logistic), noise)(x), -mean.log())
+    torch.testing.assert_close(SmoothedLoss(ModelLoss(one, sign, logistic), noise)(x), -mean.log())
     plain = ModelLoss(one, sign, squared)
     expected = torch.stack([plain(x + n) for n in noise]).mean(0)
-    torch.testing.assert_close(Smoothed(plain, noise)(x), expected)
+    torch.testing.assert_close(SmoothedLoss(plain, noise)(x), expected)
 
 
 @pytest.mark.parametrize("box", [None, (-2.0, 2.0)])

@@ -17,7 +17,7 @@ from .pgd import PGD
 
 
 @dataclass(frozen=True)
-class Smoothed:
+class SmoothedLoss:
     """The loss of a model that answers with its mean over some noise draws.
 
     For cross entropy and the logistic loss that is -log of the mean probability of the label, for
@@ -66,7 +66,7 @@ class SmoothPGD(Attack):
         return self.sigma * torch.stack([normal(x, rng) for _ in range(self.samples)])
 
     def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
-        smoothed = BestSoFar(Smoothed(best.loss, self.noise(best.x, rng)), best.x)
+        smoothed = BestSoFar(SmoothedLoss(best.loss, self.noise(best.x, rng)), best.x)
         pgd = PGD(steps=self.steps, step_size=2 / self.steps, random_start=False, jump=False)
         pgd.search(smoothed, threat, rng)
         best.settle(smoothed.worst.x)

@@ -75,7 +75,7 @@ def starts(
         climbed.merge()
 
 
-class Evaluation(NamedTuple):
+class PointValues(NamedTuple):
     """A point by the loss climbed, the loss given, and the margin where rows may leave by it."""
 
     climbed: Float[Tensor, " batch"]
@@ -163,21 +163,21 @@ class AttackObjective(BestSoFar):
             whole.backwards += self.backwards
         self.forwards = self.backwards = 0
 
-    def _evaluate_with_gradient(self, point: Tensor) -> tuple[Evaluation, Tensor]:
+    def _evaluate_with_gradient(self, point: Tensor) -> tuple[PointValues, Tensor]:
         if not isinstance(self.loss, ModelLoss):
             value, grad = value_and_gradient(self.loss, point)
-            return Evaluation(value, value, None), grad
+            return PointValues(value, value, None), grad
         with torch.enable_grad():
             leaf = point.detach().requires_grad_()
             seen = self._evaluate(leaf)
             grad = input_gradient(seen.climbed, leaf)
-        return Evaluation(seen.climbed.detach(), seen.given.detach(), seen.margin), grad
+        return PointValues(seen.climbed.detach(), seen.given.detach(), seen.margin), grad
 
-    def _evaluate(self, point: Tensor) -> Evaluation:
+    def _evaluate(self, point: Tensor) -> PointValues:
         loss = self.loss
         if not isinstance(loss, ModelLoss):
             value = loss(point)
-            return Evaluation(value, value, None)
+            return PointValues(value, value, None)
         outputs = loss.outputs(point)
         classes = classifies(loss, outputs)
         if self.objective == "given" or not classes:
@@ -187,10 +187,10 @@ class AttackObjective(BestSoFar):
             with torch.no_grad():
                 given = loss.loss(outputs, loss.y)
         if not self.leave or not classes:
-            return Evaluation(climbed, given, None)
+            return PointValues(climbed, given, None)
         with torch.no_grad():
             lead = given.detach() if loss.loss is margin else margin(outputs, loss.y)
-        return Evaluation(climbed, given, lead)
+        return PointValues(climbed, given, lead)
 
     def _climbed(self, outputs: Tensor, y: Tensor) -> Tensor:
         if single_output(outputs):
@@ -204,7 +204,7 @@ class AttackObjective(BestSoFar):
         gap = outputs.gather(1, self.target[:, None]) - outputs.gather(1, y[:, None])
         return gap[:, 0]
 
-    def _noted(self, point: Tensor, seen: list[Evaluation]) -> Tensor:
+    def _noted(self, point: Tensor, seen: list[PointValues]) -> Tensor:
         climbed, given, lead = seen[0] if len(seen) == 1 else _mean(seen)
         self.note(point, given)
         if lead is not None:
@@ -212,9 +212,9 @@ class AttackObjective(BestSoFar):
         return climbed
 
 
-def _mean(seen: list[Evaluation]) -> Evaluation:
+def _mean(seen: list[PointValues]) -> PointValues:
     leads = [one.margin for one in seen if one.margin is not None]
-    return Evaluation(
+    return PointValues(
         torch.stack([one.climbed for one in seen]).mean(0),
         torch.stack([one.given for one in seen]).mean(0),
         torch.stack(leads).mean(0) if leads else None,

@@ -181,10 +181,8 @@ def test_nothing_cites_a_document_that_is_not_shipped():
 @pytest.mark.parametrize("paper", ITEMS)
 def test_every_paper_has_its_page_and_every_file_it_names_is_there(paper):
     page = ROOT / "papers" / paper / "README.md"
-    text = page.read_text()
-    named = re.findall(
-        r"`((?:theory|measures|reductions|experiments|data|models)/[\w/]+\.py)`", text
-    )
+    folders = "data|models|theory|measures|reductions|experiments"
+    named = re.findall(rf"[`(]((?:{folders})/[\w/]+\.py)[`)]", page.read_text())
     assert named
     assert [name for name in named if not (page.parent / name).is_file()] == []
 

@@ -64,7 +64,7 @@ def test_lemma_5_bounds_every_sample():
 def test_the_estimate_lies_in_the_cone():
     x, y, theta0 = samples(6, n=200, d=100)
     eps = 0.3
-    star = linear.optimal(theta0, 0.25, SimpleNamespace(norm="l2", radius=eps)).theta
+    star = linear.optimal(theta0, 0.25, SimpleNamespace(ball_norm="l2", radius=eps)).theta
     found = theory.cone(star, star * 0.9, x, y, eps, 1.0)
     penalty = 1.5 * found.noise
     estimate = theory.adversarial_lasso(x, y, eps, penalty, xi=1e-4)

@@ -3,29 +3,21 @@
 A fifth of the experiments takes its turn each day; `make nightly` has all of them.
 """
 
-from datetime import date
-
 import numpy as np
 import polars as pl
 import pytest
 import torch
+from turns import in_turn
 
 from advlab import lab
 from advlab.papers import EXPERIMENTS
-
-TURNS = 5
-TODAY = date.today().toordinal() % TURNS
-
-
-def in_turn(place: int, name: str):
-    return pytest.param(name, marks=[] if place % TURNS == TODAY else pytest.mark.nightly)
 
 
 def rows(computed: pl.DataFrame | lab.Computed) -> pl.DataFrame:
     return computed.table if isinstance(computed, lab.Computed) else computed
 
 
-@pytest.mark.parametrize("name", [in_turn(i, name) for i, name in enumerate(EXPERIMENTS)])
+@pytest.mark.parametrize("name", in_turn(EXPERIMENTS))
 def test_computing_a_case_again_gives_the_same_bits(name):
     experiment = lab.load(name)
     cases = experiment.cases("smoke", 2)

@@ -1,9 +1,12 @@
 """Problems drawn in k coordinates have the law of those drawn in d."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 import torch
 from scipy.stats import chi2, ks_2samp, kstest
+from turns import in_turn
 
 from advlab.attacks import PGD
 from advlab.core.errors import AdvlabError
@@ -63,9 +66,10 @@ def _seen(problem):
     }
 
 
-@pytest.mark.parametrize("cluster", ["gaussian", Scaled(s=0.5)], ids=["gaussian", "scaled"])
-@pytest.mark.parametrize("d", [30, 8, 4])
-@pytest.mark.parametrize("start", [SYMMETRIC, TORCH], ids=["symmetric", "torch"])
+@pytest.mark.parametrize(
+    ("cluster", "d", "start"),
+    in_turn(product(["gaussian", Scaled(s=0.5)], [8, 30, 4], [SYMMETRIC, TORCH]), always=2),
+)
 def test_inner_products_have_the_same_law(start, d, cluster):
     data = NoisyMixture(n=5, d=d, mu_norm=1.5, beta=0.2, cluster=cluster)
     rng = generator("law", start.init, d)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from scipy.stats import special_ortho_group
+from turns import in_turn
 
 from advlab.attacks import FGM, PGD
 from advlab.core.errors import AdvlabError
@@ -62,7 +63,7 @@ KINDS = [(activation, "symmetric, biases, top") for activation in SHAPES] + [
 ]
 
 
-@pytest.mark.parametrize(("activation", "kind"), KINDS)
+@pytest.mark.parametrize(("activation", "kind"), in_turn(KINDS, always=2))
 def test_fifty_steps_in_the_subspace_are_those_of_the_whole_space(activation, kind):
     x, y, whole = _problem(activation, NETS[kind])
     space = Subspace.of(torch.cat([x, whole.get_parameter("weight").detach()], 1))

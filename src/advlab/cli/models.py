@@ -9,6 +9,7 @@ import importlib
 import inspect
 import os
 import sys
+import warnings
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -147,7 +148,9 @@ def _tensors(path: Path) -> dict[str, Tensor]:
 
     try:
         # Tensors and containers of them; anything else in the file is refused unread.
-        found = torch.load(path, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = torch.load(path, map_location="cpu", weights_only=True)
     except (RuntimeError, ValueError, EOFError, OSError, pickle_error()) as error:
         said = " ".join(str(error).split())
         raise AdvlabError(f"a plain state dict in {path}", f"{said:.160}", CONVERT) from None

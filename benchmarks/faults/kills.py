@@ -1,0 +1,69 @@
+"""kill -9 at random moments: the same command then ends in the bits of a run left alone."""
+
+import json
+import os
+import random
+import signal
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from . import Fault, subjects
+
+
+def kill_all(trials: int) -> list[Fault]:
+    """The three kinds of long work: a sweep, a training, an attack."""
+    return [
+        _kind("kill -9 of run", trials, _sweep),
+        _kind("kill -9 of fit", trials, _training),
+        _kind("kill -9 of attack", trials, _attack),
+    ]
+
+
+def _kind(kind: str, trials: int, trial: Callable[[Path, float | None], str]) -> Fault:
+    """`trial(folder, moment)` kills at a share of the usual time (None: never), then finishes."""
+    random.seed(kind)
+    with tempfile.TemporaryDirectory() as root:
+        alone = trial(Path(root) / "alone", None)
+        right = [trial(Path(root) / str(n), random.random()) == alone for n in range(trials)]
+    return Fault(kind, trials, trials, sum(right), trials - sum(right))
+
+
+def _struck(command: list[str], folder: Path, moment: float | None, usual: float) -> None:
+    if moment is None:
+        return
+    process = subjects.start(command, folder)
+    time.sleep(moment * usual)
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def _sweep(folder: Path, moment: float | None) -> str:
+    subjects.prepare(folder)
+    command = subjects.run_command(folder / "runs")
+    _struck(command, folder, moment, 4.0)
+    code, out, errors = subjects.finished(command, folder)
+    return out if code == 0 else errors
+
+
+def _training(folder: Path, moment: float | None) -> str:
+    subjects.prepare(folder)
+    command = subjects.fit_command(folder / "run.safetensors")
+    _struck(command, folder, moment, 6.0)
+    code, out, errors = subjects.finished(command, folder)
+    return out if code == 0 else errors
+
+
+def _attack(folder: Path, moment: float | None) -> str:
+    subjects.prepare(folder)
+    out = folder / "attack"
+    _struck(subjects.attack_command(out), folder, moment, 6.0)
+    code, text, errors = subjects.finished(subjects.attack_command(out, "--resume"), folder)
+    if code:
+        return errors
+    found = json.loads(text.splitlines()[-1])
+    kept = ("clean_error", "robust_error", "certified_error", "n")
+    return json.dumps({name: found[name] for name in kept})

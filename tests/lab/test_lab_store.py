@@ -49,6 +49,8 @@ def test_reads_back_what_was_written(store):
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(run.arrays[name], array)
         assert run.arrays[name].shape == array.shape
+    bare = store.read(POINT, arrays=False)
+    assert (bare.arrays, bare.table.equals(TABLE)) == ({}, True)
     assert sorted(os.listdir(folder)) == sorted(FILES)
     assert json.loads((folder / "case.json").read_text()) == POINT.model_dump()
 

@@ -133,8 +133,12 @@ class Store:
         except _DAMAGE:
             return None
 
-    def read(self, case: Case) -> Stored | None:
+    def read(self, case: Case, arrays: bool = True) -> Stored | None:
         """The run of a case, None if there is none.
+
+        Args:
+            case: the settings.
+            arrays: False leaves the arrays out, which saves memory; their file is still checked.
 
         Raises:
             Corrupt: the run is damaged, or belongs to other settings.
@@ -153,10 +157,10 @@ class Store:
             if json.loads(files["case.json"]) != json.loads(case.canonical()):
                 raise ValueError("case.json holds other settings")
             table = pl.read_parquet(io.BytesIO(files["metrics.parquet"]))
-            arrays = safetensors.numpy.load(files.get("arrays.safetensors", _NO_ARRAYS))
+            saved = files.get("arrays.safetensors") if arrays else None
             return Stored(
                 table,
-                arrays,
+                safetensors.numpy.load(saved) if saved is not None else {},
                 seconds=float(run["seconds"]),
                 code=_text(run, "code"),
                 versions=dict(run.get("versions", {})),
@@ -273,7 +277,6 @@ class Store:
             ) from error
 
 
-_NO_ARRAYS = safetensors.numpy.save({})
 _REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM)
 _NO_DAMAGE = (errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _DAMAGE = (

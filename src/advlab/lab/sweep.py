@@ -111,7 +111,7 @@ def _stored(by_key: Mapping[str, Case], work: "_Work") -> dict[str, Stored]:
     other, store = 0, work.store
     for key, case in by_key.items():
         try:
-            run = store.read(case)
+            run = store.read(case, arrays=False)
         except Corrupt as error:
             _say(f"corrupt run, moved to {store.root / 'corrupt'} and computed again: {error}")
             continue
@@ -235,7 +235,7 @@ def _collect(cases: Iterable[Case], work: _Work, runs: dict[str, Stored]) -> Swe
     tables, failed, seconds = [], [], 0.0
     found: dict[str, Stored] = {}
     for case in cases:
-        run = runs.get(case.key()) or work.store.read(case)
+        run = runs.get(case.key()) or work.store.read(case, arrays=False)
         if run is None or not work.accepts(run.code):
             reason = work.store.failure(case) or "its run was changed while the sweep went on"
             failed.append(Failure(case=case.model_dump(mode="json"), reason=reason))

@@ -14,6 +14,7 @@ import pytest
 
 import advlab
 from advlab.cli import main
+from advlab.lab.verify import verify
 
 MODEL = "evaluated_nets:trained"
 QUICK = ("--eps", "0.1", "--box", "0,1", "--attack", "fast", "--no-certificates")
@@ -59,6 +60,11 @@ def test_a_bracket_is_printed_and_a_report_is_left(data, capsys):
     page = (folder / "report.html").read_text()
     assert "Robust error between" in page
     assert "No warnings" in page
+    (found,) = verify(folder)
+    assert (found.whole, found.problems, found.notes) == (1, [], [])
+    (folder / "report.html").write_text(page.replace("No warnings", "No warnings!"))
+    (problem,) = verify("runs")[-1].problems
+    assert (problem.kind, f"runs/{problem.path}") == ("damaged", f"{folder}/report.html")
 
 
 def test_json_is_one_line_and_seeds_draw_the_examples(data, capsys):

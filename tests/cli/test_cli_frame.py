@@ -33,7 +33,7 @@ def test_help_names_every_verb(capsys, arguments):
         assert help in text
 
 
-@pytest.mark.parametrize("command", ["list", "run", "report", "data path", "data fetch"])
+@pytest.mark.parametrize("command", ["list", "run", "report", "verify", "data path", "data fetch"])
 def test_every_command_has_examples(capsys, command):
     assert command.split()[0] in VERBS
     assert called(*command.split(), "--help") == 0

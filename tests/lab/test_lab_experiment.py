@@ -1,15 +1,20 @@
 """An experiment from its file to its result: verdicts, chart, settings, and what failed."""
 
-import json
+import errno
+import os
+import re
 from pathlib import Path
 
+import filelock
 import polars as pl
 import pytest
 import toy_experiment as toy
 
 from advlab import lab
 from advlab.core.errors import AdvlabError
+from advlab.core.files import file_checksum
 from advlab.lab import provenance
+from advlab.lab import store as store_module
 from advlab.lab.loader import name
 from advlab.report import Result
 
@@ -53,7 +58,64 @@ def test_the_result_says_what_was_run(result):
 
 def test_the_result_is_on_disk(result, out):
     path = out / result.experiment / "result-laptop.json"
-    assert Result(**json.loads(path.read_text())) == result
+    assert Result.read(path.read_bytes()) == result
+
+
+def test_the_result_names_its_runs_and_what_made_them(out, result):
+    folder = out / result.experiment
+    keys = [case.key() for case in toy.recipe("laptop")]
+    assert result.runs == {key: file_checksum(folder / key / "run.json") for key in keys}
+    (maker,) = result.made_by
+    assert (maker.versions, maker.commit) == (provenance.versions(), provenance.commit())
+    assert (maker.code, maker.runs) == (lab.load(TOY).code("laptop"), 4)
+
+
+def test_runs_of_another_version_keep_their_stamp(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(provenance, "versions", lambda: {"advlab": "0.0.1"})
+        patch.setattr(provenance, "commit", lambda: "an older one")
+        lab.run(TOY, scale="smoke", seeds=2, jobs=1, out=tmp_path)
+    result = lab.run(TOY, scale="smoke", seeds=4, jobs=1, out=tmp_path)
+    assert result.versions == provenance.versions()
+    stamps = [(maker.versions["advlab"], maker.commit, maker.runs) for maker in result.made_by]
+    today = (provenance.versions()["advlab"], provenance.commit(), 2)
+    assert sorted(stamps) == sorted([("0.0.1", "an older one", 2), today])
+
+
+def test_a_complete_store_on_a_read_only_disk_gives_its_result(tmp_path, monkeypatch, capsys):
+    first = lab.run(TOY, scale="smoke", jobs=1, out=tmp_path)
+
+    def refused(*_, **__):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    for place, call in [
+        (Path, "mkdir"), (Path, "unlink"), (filelock.FileLock, "acquire"), (os, "rename"),
+        (os, "replace"), (store_module, "write_synced"),
+    ]:  # fmt: skip
+        monkeypatch.setattr(place, call, refused)
+    again = lab.run(TOY, scale="smoke", jobs=1, out=tmp_path)
+    assert (again.verdicts, again.runs, again.chart) == (first.verdicts, first.runs, first.chart)
+    assert "read-only: nothing was written" in capsys.readouterr().err
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+    with pytest.raises(AdvlabError, match="Read-only file system"):
+        lab.run(TOY, scale="smoke", seeds=6, jobs=1, out=tmp_path)
+
+
+def test_two_files_of_one_name_give_their_own_numbers(tmp_path):
+    text = Path(TOY).read_text()
+    for folder, size in (("a", 40), ("b", 50)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "fig.py").write_text(text.replace("(40, 60)", f"({size}, 60)"))
+    results = [
+        lab.run(str(tmp_path / folder / "fig.py"), scale="smoke", jobs=1, out=tmp_path / "runs")
+        for folder in ("a", "b", "a")
+    ]
+    assert [result.settings["size"][0] for result in results] == [40, 50, 40]
+    assert results[0].verdicts == results[2].verdicts != results[1].verdicts
+    assert results[0].runs == results[2].runs
+    assert len({result.experiment for result in results}) == 2
+    assert len(list((tmp_path / "runs").glob("fig-*"))) == 2
 
 
 def test_a_second_run_computes_nothing_and_says_the_same(result, out):
@@ -129,7 +191,9 @@ def test_sources_and_their_names(monkeypatch):
     assert name("toy_experiment.py") == "toy_experiment"
     assert name(str(folder / "toy_experiment.py")) == "toy_experiment"
     assert name("../helpers/toy_experiment.py") == "toy_experiment"
-    assert name("/elsewhere/my_figure.py") == "my_figure"
+    elsewhere = [name(f"/{place}/my_figure.py") for place in ("here", "there", "here")]
+    assert all(re.fullmatch("my_figure-[0-9a-f]{8}", one) for one in elsewhere)
+    assert elsewhere[0] == elsewhere[2] != elsewhere[1]
     assert name("generalization/fig5") == "generalization/fig5"
     assert name("advlab.papers.generalization.experiments.fig5") == "generalization/fig5"
     assert name("my_package.my_figure") == "my_package.my_figure"

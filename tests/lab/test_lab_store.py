@@ -1,5 +1,6 @@
 """A run is whole or absent, is checked when read, and says what is wrong when it is damaged."""
 
+import errno
 import json
 import os
 
@@ -8,6 +9,7 @@ import polars as pl
 import pytest
 
 from advlab.core.errors import AdvlabError
+from advlab.core.files import sha256
 from advlab.lab import Case, Computed, Store
 from advlab.lab import store as module
 from advlab.lab.store import Corrupt, encode
@@ -47,6 +49,8 @@ def test_reads_back_what_was_written(store):
     for name, array in ARRAYS.items():
         np.testing.assert_array_equal(run.arrays[name], array)
         assert run.arrays[name].shape == array.shape
+    bare = store.read(POINT, arrays=False)
+    assert (bare.arrays, bare.table.equals(TABLE)) == ({}, True)
     assert sorted(os.listdir(folder)) == sorted(FILES)
     assert json.loads((folder / "case.json").read_text()) == POINT.model_dump()
 
@@ -69,14 +73,51 @@ def test_every_damage_of_every_file_is_named(store, file, damage):
     if damage == "remove":
         path.unlink()
     elif damage == "flip":
-        # In run.json the flip hits a checksum; its times and versions are not results.
-        place = data.index(b"sha256") + 30 if file == "run.json" else len(data) // 2
-        data[place] ^= 1
+        data[len(data) // 2] ^= 1
         path.write_bytes(data)
     else:
         path.write_bytes(data[: len(data) // 2 if damage == "truncate" else 0])
     with pytest.raises(Corrupt, match=POINT.key()):
         store.read(POINT)
+
+
+def test_every_byte_of_a_run_counts(store):
+    for path in sorted(written(store).iterdir()):
+        whole = path.read_bytes()
+        for place in range(0, len(whole), max(1, len(whole) // 200)):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x20]) + whole[place + 1 :])
+            with pytest.raises(Corrupt):
+                store.read(POINT)
+        path.write_bytes(whole)
+    assert store.read(POINT).table.equals(TABLE)
+
+
+def test_a_run_keeps_the_stamp_of_its_time(store, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(module.provenance, "versions", lambda: {"advlab": "0.0.1"})
+        patch.setattr(module.provenance, "commit", lambda: "an older one")
+        folder = written(store)
+    run = store.read(POINT)
+    assert (run.versions, run.commit) == ({"advlab": "0.0.1"}, "an older one")
+    assert run.sha256 == sha256((folder / "run.json").read_bytes())
+
+
+def test_links_in_a_circle_are_damage_and_a_closed_file_is_not(store, monkeypatch):
+    path = written(store) / "run.json"
+    path.unlink()
+    path.symlink_to(path)
+    with pytest.raises(Corrupt, match="symbolic links"):
+        store.read(POINT)
+    assert store.code(POINT) is None
+    path.unlink()
+
+    def closed(_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(module, "_read", closed)
+    with pytest.raises(AdvlabError, match="Permission denied") as caught:
+        store.read(POINT)
+    assert not isinstance(caught.value, Corrupt)
 
 
 def test_the_settings_of_another_case_are_not_taken(store):
@@ -157,7 +198,7 @@ def test_a_power_cut_while_a_run_is_replaced_leaves_the_old_the_new_or_none(
 def test_a_run_from_before_codes_were_recorded_has_none(store):
     path = written(store) / "run.json"
     record = json.loads(path.read_text())
-    del record["code"]
+    del record["code"], record["seal"]
     path.write_text(json.dumps(record))
     assert (store.read(POINT).code, store.code(POINT)) == ("", "")
     assert store.code(Point(x=9.0)) is None

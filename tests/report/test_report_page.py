@@ -9,7 +9,7 @@ import pytest
 from sample_results import KNOWN, convergence, lasso, quick, results
 
 from advlab.core.errors import AdvlabError
-from advlab.report import Failure
+from advlab.report import Failure, Maker
 from advlab.report.findings import Finding, load
 from advlab.report.page import render, write_report
 
@@ -130,7 +130,8 @@ def test_text_of_others_cannot_become_markup():
         ("experiment", "paper", "item", "title", "about", "scale", "commit"), EVIL
     )
     failed = [Failure(case={EVIL: EVIL}, reason=EVIL)]
-    more = {"settings": {EVIL: EVIL}, "versions": {EVIL: EVIL}}
+    maker = Maker(versions={EVIL: EVIL}, commit=EVIL, code=EVIL, runs=1)
+    more = {"settings": {EVIL: EVIL}, "versions": {EVIL: EVIL}, "made_by": [maker]}
     result = before.model_copy(
         update={**texts, **more, "failed": failed, "chart": chart, "verdicts": [verdict]}
     )

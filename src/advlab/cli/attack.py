@@ -194,6 +194,8 @@ def _about(
 
 
 def _write(folder: Path, about: dict[str, Any], found: "Evaluation", sample: "Sample") -> None:
+    from ..core.files import file_checksum
+    from ..core.seal import seal
     from ..report.evaluation import write_evaluation
     from ..report.page import write_page
 
@@ -209,8 +211,11 @@ def _write(folder: Path, about: dict[str, Any], found: "Evaluation", sample: "Sa
         }
         for one in found.examples
     ]
-    write_page(json.dumps(about, indent=1), folder / "evaluation.json")
     write_evaluation(about, pictures, folder / "report.html")
+    files = [folder / "report.html", *sorted((folder / "batches").glob("[!.]*"))]
+    sums = {path.relative_to(folder).as_posix(): file_checksum(path) for path in files}
+    sealed = seal(json.dumps({**about, "sha256": sums}, indent=1))
+    write_page(sealed, folder / "evaluation.json")
 
 
 def _print(found: "Evaluation", folder: Path) -> None:

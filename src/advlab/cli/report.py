@@ -59,13 +59,17 @@ def report(
 
 def _read(out: Path, scale: str | None) -> "list[Result]":
     """Each experiment's result at its highest scale, in the order a reader counts."""
+    from ..lab.verify import folders
     from ..report import Result
 
     best: dict[str, Result] = {}
-    for path in sorted(out.rglob("result-*.json")):
+    paths = [place / file for place, _, files in folders(out) for file in files]
+    for path in sorted(path for path in paths if path.match("result-*.json")):
         try:
-            result = Result.model_validate_json(path.read_bytes())
+            result = Result.read(path.read_bytes())
             rank = _SCALES.index(result.scale)
+        except FileNotFoundError:  # a running sweep may replace it
+            continue
         except (ValueError, OSError) as error:
             reason = " ".join(str(error).split())
             print(f"skipped: {path} is not a result ({reason:.200})", file=sys.stderr)

@@ -27,7 +27,8 @@ def code_fingerprint(*sources: object) -> str:
     not count: their versions are recorded beside the fingerprint.
 
     Args:
-        sources: functions, classes, methods, partial functions or modules.
+        sources: functions, classes, methods, partial functions or modules; or "module:name", which
+            is read without importing the module.
 
     Returns:
         16 hexadecimal digits, the same for the same code in every process.

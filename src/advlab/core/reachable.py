@@ -49,7 +49,8 @@ def definitions(*sources: object) -> set[str]:
     """The hashes of all statements that functions, classes or modules can reach.
 
     Args:
-        sources: functions, classes, methods, partial functions, modules or other callables.
+        sources: functions, classes, methods, partial functions, modules or other callables;
+            "module:name" stands for a definition in a module that need not be imported.
 
     Returns:
         One line per reached statement: its module, and a hash of its syntax tree without
@@ -59,10 +60,17 @@ def definitions(*sources: object) -> set[str]:
     for source in sources:
         # Someone's own experiment is followed through its package, even if that is installed.
         module = getattr(source, "__module__", None) or getattr(source, "__name__", "")
+        module = source.partition(":")[0] if isinstance(source, str) else module
         walk.packages.add(module.partition(".")[0])
     for source in sources:
         walk.start(source)
     return walk.found
+
+
+def defines(module: str, name: str) -> bool:
+    """Does the source of a module define or import a name? The module itself is not imported."""
+    found = _module(module)
+    return found is not None and name in found.names
 
 
 @dataclass
@@ -78,7 +86,12 @@ class _Walk:
         if any(source is one for one in self.started):
             return
         self.started.append(source)
-        if isinstance(source, partial):
+        if isinstance(source, str):
+            name, _, wanted = source.partition(":")
+            module = _module(name)
+            elsewhere = module.imports.get(wanted) if module else None
+            self.follow(elsewhere or [(name, wanted)])
+        elif isinstance(source, partial):
             self._held(source.func, *source.args, *source.keywords.values())
         elif isinstance(source, MethodType):
             self._held(source.__func__, type(source.__self__))

@@ -1,6 +1,7 @@
 """An experiment end to end: sweep, then table, then figure and verdicts, then one result file."""
 
 import inspect
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from . import provenance
 from .backends import BackendName
 from .case import About, Case, Computed, Scale
 from .loader import find, name
-from .store import Store
+from .store import ReadOnly, Store
 from .sweep import Swept, sweep
 
 _NAMES = ("ABOUT", "recipe", "compute", "figure", "verdicts")
@@ -98,6 +99,8 @@ def run(
 ) -> Result:
     """Compute what is missing, decide the claims, and leave `<out>/<name>/result-<scale>.json`.
 
+    Where everything is stored already, a read-only disk is enough; then no result is left.
+
     Args:
         experiment: its name ("benign/fig1"), a module or .py file of your own, or what `load` gave.
         scale: "smoke", "laptop" or "paper".
@@ -148,13 +151,23 @@ def run(
         versions=provenance.versions(),
         commit=provenance.commit(),
         finished=provenance.now(),
+        source=experiment.source or "",
+        runs=swept.runs,
+        made_by=swept.made_by,
         verdicts=_decide(experiment, swept, scale),
         chart=_draw(experiment, swept),
     )
-    store, kind = Store(folder), f"result-{scale}"
-    with store.lock(kind, -1.0):
-        store.write_json(kind, Path(f"{kind}.json"), result.model_dump_json(indent=1))
+    _write(result, Store(folder))
     return result
+
+
+def _write(result: Result, store: Store) -> None:
+    kind = f"result-{result.scale}"
+    try:
+        with store.lock(kind, -1.0):
+            store.write_json(kind, Path(f"{kind}.json"), result.sealed())
+    except ReadOnly:
+        print(f"{store.root} is read-only: nothing was written", file=sys.stderr, flush=True)
 
 
 def _decide(experiment: Experiment, swept: Swept, scale: str) -> list[Verdict]:

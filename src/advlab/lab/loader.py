@@ -21,7 +21,7 @@ def find(source: str) -> Any:
     """
     if source.endswith(".py"):
         return _from_file(Path(source).resolve())
-    module, _, attribute = _dotted(source).partition(":")
+    module, _, attribute = dotted(source).partition(":")
     if not all(part.isidentifier() for part in module.split(".")):
         raise _unknown(source, "not a module's name")
     found = _imported(module, source)
@@ -33,28 +33,39 @@ def find(source: str) -> Any:
 
 
 def name(source: str) -> str:
-    """The experiment's name, which is also its folder: "paper/item", or the source's own name."""
+    """The experiment's name, which is also its folder: "paper/item", or the source's own name.
+
+    A file below the current folder is named by its path from there, another one by its stem and a
+    hash of its whole path, so that two files of the same name never share a folder of runs.
+    """
     if source.endswith(".py"):
-        path = Path(source).resolve().with_suffix("")
-        here = Path.cwd()
-        return path.relative_to(here).as_posix() if path.is_relative_to(here) else path.stem
-    dotted = _dotted(source)
-    paper, inside, item = dotted.removeprefix(_PAPERS).partition(".experiments.")
-    if dotted.startswith(_PAPERS) and inside:
+        path, here = Path(source).resolve(), Path.cwd().resolve()
+        if path.is_relative_to(here):
+            return path.relative_to(here).with_suffix("").as_posix()
+        return f"{path.stem}-{_hash(path)[:8]}"
+    module = dotted(source)
+    paper, inside, item = module.removeprefix(_PAPERS).partition(".experiments.")
+    if module.startswith(_PAPERS) and inside:
         return f"{paper}/{item}"
-    return dotted.replace(":", ".")
+    return module.replace(":", ".")
 
 
-def _dotted(source: str) -> str:
+def dotted(source: str) -> str:
+    """The module of a registered name; other names are modules' names already."""
     if "/" not in source:
         return source
     return _PAPERS + source.replace("/", ".experiments.", 1).replace("/", ".")
 
 
-def _imported(module: str, source: str) -> Any:
+def find_here() -> None:
+    """Let modules of the current folder be found."""
     here = os.getcwd()
     if here not in sys.path:
         sys.path.append(here)
+
+
+def _imported(module: str, source: str) -> Any:
+    find_here()
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -65,7 +76,7 @@ def _imported(module: str, source: str) -> Any:
 
 
 def _from_file(path: Path) -> Any:
-    module = f"advlab_file_{hashlib.sha256(str(path).encode()).hexdigest()[:12]}"
+    module = f"advlab_file_{_hash(path)[:12]}"
     if module in sys.modules:
         return sys.modules[module]
     if not path.is_file():
@@ -81,6 +92,10 @@ def _from_file(path: Path) -> Any:
         del sys.modules[module]
         raise
     return loaded
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(str(path).encode()).hexdigest()
 
 
 def _unknown(source: str, why: str) -> AdvlabError:

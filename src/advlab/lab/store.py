@@ -1,12 +1,13 @@
 """Runs on disk: each appears by one rename when whole, and is checked whenever it is read."""
 
+import errno
 import io
 import json
 import os
 import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -19,6 +20,7 @@ import safetensors.numpy
 
 from ..core.errors import AdvlabError
 from ..core.files import remove, sha256, sync_folder, write_synced
+from ..core.seal import Unsealed, seal, unseal
 from . import provenance
 from .case import Case, Computed
 
@@ -29,17 +31,26 @@ class Corrupt(AdvlabError):
     """A run that is there but cannot be trusted."""
 
 
+class ReadOnly(AdvlabError):
+    """A store in which nothing may be written."""
+
+
 @dataclass(frozen=True)
 class Stored:
-    """A run as read back from disk: its rows and arrays, the time it took, and its code.
+    """A run as read back from disk: its rows and arrays, the time it took, and what made it.
 
-    `code` is the fingerprint of the code that computed the run, empty where none is recorded.
+    `code` is the fingerprint of the code that computed the run, empty where none is recorded;
+    `versions` and `commit` are those of that time. `sha256` is the checksum of its run.json, which
+    holds the checksums of all its other files.
     """
 
     table: pl.DataFrame
     arrays: dict[str, np.ndarray]
     seconds: float
     code: str = ""
+    versions: dict[str, str] = field(default_factory=dict)
+    commit: str = ""
+    sha256: str = ""
 
 
 def encode(computed: object) -> dict[str, bytes]:
@@ -68,7 +79,8 @@ class Store:
 
     A run's folder has `case.json` (its settings), `metrics.parquet` (its rows),
     `arrays.safetensors` (its arrays, if it has any) and `run.json`: the seconds it took, the
-    fingerprint of the code that computed it, versions, the commit, the time, and checksums.
+    fingerprint of the code that computed it, versions, the commit, the time, the checksums of
+    the other files and its own. `result-<scale>.json` carries its own checksum too.
 
     Args:
         root: the folder; `open` makes it.
@@ -117,21 +129,27 @@ class Store:
     def code(self, case: Case) -> str | None:
         """The fingerprint of the code that computed the run of a case; None without a run."""
         try:
-            return _recorded_code(json.loads(_read(self.root / case.key() / "run.json")))
+            return _text(read_record(_read(self.root / case.key() / "run.json")), "code")
         except _DAMAGE:
             return None
 
-    def read(self, case: Case) -> Stored | None:
+    def read(self, case: Case, arrays: bool = True) -> Stored | None:
         """The run of a case, None if there is none.
+
+        Args:
+            case: the settings.
+            arrays: False leaves the arrays out, which saves memory; their file is still checked.
 
         Raises:
             Corrupt: the run is damaged, or belongs to other settings.
+            AdvlabError: the system does not let us read it now.
         """
         folder = self.root / case.key()
         if not self.has(case):
             return None
         try:
-            run = json.loads(_read(folder / "run.json"))
+            record = _read(folder / "run.json")
+            run = read_record(record)
             files = {name: _read(folder / name) for name in run["sha256"]}
             for file, data in files.items():
                 if sha256(data) != run["sha256"][file]:
@@ -139,9 +157,19 @@ class Store:
             if json.loads(files["case.json"]) != json.loads(case.canonical()):
                 raise ValueError("case.json holds other settings")
             table = pl.read_parquet(io.BytesIO(files["metrics.parquet"]))
-            arrays = safetensors.numpy.load(files.get("arrays.safetensors", _NO_ARRAYS))
-            return Stored(table, arrays, float(run["seconds"]), _recorded_code(run))
+            saved = files.get("arrays.safetensors") if arrays else None
+            return Stored(
+                table,
+                safetensors.numpy.load(saved) if saved is not None else {},
+                seconds=float(run["seconds"]),
+                code=_text(run, "code"),
+                versions=dict(run.get("versions", {})),
+                commit=_text(run, "commit"),
+                sha256=sha256(record),
+            )
         except _DAMAGE as error:
+            if isinstance(error, OSError) and error.errno in _NO_DAMAGE:
+                raise AdvlabError(f"{folder} can be read", error.strerror) from error
             raise Corrupt(f"a whole run in {folder}", _one_line(error)) from error
 
     def write(self, case: Case, files: Mapping[str, bytes], seconds: float, code: str = "") -> None:
@@ -164,7 +192,7 @@ class Store:
             "finished": provenance.now(),
             "sha256": {name: sha256(data) for name, data in whole.items()},
         }
-        whole["run.json"] = json.dumps(about, indent=2).encode()
+        whole["run.json"] = seal(json.dumps(about, indent=2)).encode()
         with self._writing(), self._partial(key) as part:
             part.mkdir()
             for name, data in whole.items():
@@ -202,13 +230,13 @@ class Store:
             "traceback": "".join(traceback.format_exception(error)).splitlines()[-20:],
             "finished": provenance.now(),
         }
-        self.write_json(case.key(), Path("failed") / f"{case.key()}.json", json.dumps(about))
+        self.write_json(case.key(), Path("failed") / f"{case.key()}.json", seal(json.dumps(about)))
 
     def failure(self, case: Case) -> str | None:
         """Why a case has no run, None if nothing is known."""
         try:
-            record = json.loads((self.root / "failed" / f"{case.key()}.json").read_bytes())
-            return str(record["reason"])
+            record = (self.root / "failed" / f"{case.key()}.json").read_bytes()
+            return str(read_record(record)["reason"])
         except FileNotFoundError:
             return None
         except _DAMAGE:
@@ -216,8 +244,10 @@ class Store:
 
     def forget_failure(self, case: Case) -> None:
         """Drop the failure of a case that has a run now."""
-        with self._writing(), suppress(FileNotFoundError):
-            (self.root / "failed" / f"{case.key()}.json").unlink()
+        record = self.root / "failed" / f"{case.key()}.json"
+        if os.path.lexists(record):  # a read-only disk refuses even to remove what is not there
+            with self._writing(), suppress(FileNotFoundError):
+                record.unlink()
 
     def write_json(self, key: str, place: Path, text: str) -> None:
         """Put a text in its place under the root at once; the lock of `key` is held."""
@@ -239,24 +269,46 @@ class Store:
         try:
             yield
         except OSError as error:
-            raise AdvlabError(
+            kind = ReadOnly if error.errno in _REFUSED else AdvlabError
+            raise kind(
                 f"{self.root} takes new files",
                 error.strerror or error,
                 "whole runs are untouched; make room there or choose another --out",
             ) from error
 
 
-_NO_ARRAYS = safetensors.numpy.save({})
+_REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+_NO_DAMAGE = (errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _DAMAGE = (
     ValueError,  # also JSON, Unicode
     KeyError,
     TypeError,
-    FileNotFoundError,
-    NotADirectoryError,
-    IsADirectoryError,
+    AttributeError,
+    OSError,  # also links in a circle, folders in place of files
     pl.exceptions.PolarsError,
     safetensors.SafetensorError,
 )
+_BEFORE_SEALS = {"seconds", "code", "versions", "commit", "finished", "sha256"} | {
+    "case", "reason", "traceback"
+}  # fmt: skip
+
+
+def read_record(data: bytes) -> dict[str, Any]:
+    """What run.json or the record of a failure says; those from before seals have no checksum.
+
+    Args:
+        data: what the file holds.
+
+    Raises:
+        ValueError: it is damaged.
+    """
+    try:
+        return json.loads(unseal(data))
+    except Unsealed:
+        record = json.loads(data)
+        if not set(record) <= _BEFORE_SEALS:
+            raise
+        return record
 
 
 def _one_line(error: Exception) -> str:
@@ -270,5 +322,5 @@ def _read(path: Path) -> bytes:
         raise FileNotFoundError(f"{path.name} is missing") from None
 
 
-def _recorded_code(run: Any) -> str:
-    return str(run["code"]) if "code" in run else ""
+def _text(record: dict[str, Any], name: str) -> str:
+    return str(record.get(name, ""))

@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -13,13 +13,13 @@ import polars as pl
 
 from ..core.errors import AdvlabError
 from ..core.fingerprint import code_fingerprint
-from ..report import Failure
+from ..report import Failure, Maker
 from .backends import Backend, BackendName
 from .backends import backend as backend_of
 from .case import Case, Computed
 from .loader import find
 from .progress import SweepProgress
-from .store import Corrupt, Store, Stored, encode
+from .store import Corrupt, ReadOnly, Store, Stored, encode
 from .threads import one_thread
 
 State = Literal["stored", "computed", "failed", "busy"]
@@ -27,11 +27,16 @@ State = Literal["stored", "computed", "failed", "busy"]
 
 @dataclass(frozen=True)
 class Swept:
-    """The rows of every case that has a run, the cases that have none, and the compute time."""
+    """The rows of every case that has a run, the cases that have none, and the compute time.
+
+    `runs` are the runs behind the rows, as keys and checksums; `made_by` says what computed them.
+    """
 
     table: pl.DataFrame
     failed: list[Failure]
     seconds: float
+    runs: dict[str, str] = field(default_factory=dict)
+    made_by: list[Maker] = field(default_factory=list)
 
 
 def sweep(
@@ -78,15 +83,26 @@ def sweep(
         raise AdvlabError("cases that differ from each other", "two cases with the same settings")
     kinds = tuple(sorted({type(case) for case in cases}, key=lambda kind: kind.__qualname__))
     work = _Work(_Import(source), compute, kinds, code_fingerprint(compute, *kinds), store, reuse)
-    store.open()
+    refused = _refused(store)
     if fresh:
         for case in cases:
             store.discard(case)
     runs = _stored(by_key, work)
     missing = [case for key, case in by_key.items() if key not in runs]
+    if missing and refused:
+        raise refused
     if missing:
         _compute(missing, work, where, stored=len(runs))
     return _collect(cases, work, runs)
+
+
+def _refused(store: Store) -> ReadOnly | None:
+    """Open the store; if nothing may be written there, why. What is complete can still be read."""
+    try:
+        store.open()
+    except ReadOnly as error:
+        return error
+    return None
 
 
 def _stored(by_key: Mapping[str, Case], work: "_Work") -> dict[str, Stored]:
@@ -95,14 +111,15 @@ def _stored(by_key: Mapping[str, Case], work: "_Work") -> dict[str, Stored]:
     other, store = 0, work.store
     for key, case in by_key.items():
         try:
-            run = store.read(case)
+            run = store.read(case, arrays=False)
         except Corrupt as error:
             _say(f"corrupt run, moved to {store.root / 'corrupt'} and computed again: {error}")
             continue
         other += run is not None and run.code != work.code
         if run and work.accepts(run.code):
             runs[key] = run
-            store.forget_failure(case)
+            with suppress(ReadOnly):
+                store.forget_failure(case)
     if other:
         then = "kept, as --reuse asks" if work.reuse else "computed again (--reuse keeps them)"
         count = f"{other} run{'' if other == 1 else 's'}"
@@ -216,16 +233,33 @@ def _settle(work: _Work, case: Case, wait: bool) -> tuple[str, State]:
 
 def _collect(cases: Iterable[Case], work: _Work, runs: dict[str, Stored]) -> Swept:
     tables, failed, seconds = [], [], 0.0
+    found: dict[str, Stored] = {}
     for case in cases:
-        run = runs.get(case.key()) or work.store.read(case)
+        run = runs.get(case.key()) or work.store.read(case, arrays=False)
         if run is None or not work.accepts(run.code):
             reason = work.store.failure(case) or "its run was changed while the sweep went on"
             failed.append(Failure(case=case.model_dump(mode="json"), reason=reason))
             continue
+        found[case.key()] = run
         tables.append(_with_settings(run.table, case))
         seconds += run.seconds
     table = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
-    return Swept(table, failed, seconds)
+    sums = {key: run.sha256 for key, run in found.items()}
+    return Swept(table, failed, seconds, sums, _makers(found.values()))
+
+
+def _makers(runs: Iterable[Stored]) -> list[Maker]:
+    """Which code, versions and commits computed runs, each once."""
+    makers: list[Maker] = []
+    for run in runs:
+        one = Maker(versions=run.versions, commit=run.commit, code=run.code, runs=1)
+        same = [maker.model_copy(update={"runs": 1}) == one for maker in makers]
+        if any(same):
+            n = same.index(True)
+            makers[n] = makers[n].model_copy(update={"runs": makers[n].runs + 1})
+        else:
+            makers.append(one)
+    return makers
 
 
 _TYPES = {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, str: pl.String, type(None): pl.Null}

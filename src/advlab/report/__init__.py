@@ -2,6 +2,7 @@
 
 from .claims import Claims as Claims
 from .result import Failure as Failure
+from .result import Maker as Maker
 from .result import Result as Result
 from .rules import sample as sample
 from .rules import undecide as undecide

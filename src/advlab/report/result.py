@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from ..core.config import Config
+from ..core.seal import Unsealed, seal, unseal
 from .verdict import Verdict
 
 
@@ -15,8 +16,22 @@ class Failure(Config):
     reason: str
 
 
+class Maker(Config):
+    """What computed some runs of a result: versions, commit and code of that time."""
+
+    versions: dict[str, str]
+    commit: str
+    code: str
+    runs: int
+
+
 class Result(Config):
-    """One experiment at one scale, complete enough to be shown without computing anything again."""
+    """One experiment at one scale, complete enough to be shown without computing anything again.
+
+    `versions` and `commit` are of the advlab that decided the claims; `made_by` says what computed
+    the runs, which may be older. `runs` are the runs it rests on: their keys, and the checksums of
+    their run.json. `source` is the name, module or file that was run.
+    """
 
     experiment: str
     paper: str
@@ -32,9 +47,31 @@ class Result(Config):
     versions: dict[str, str] = Field(default_factory=dict)
     commit: str = ""
     finished: str = ""
+    source: str = ""
+    runs: dict[str, str] = Field(default_factory=dict)
+    made_by: list[Maker] = Field(default_factory=list)
     verdicts: list[Verdict] = Field(default_factory=list)
     chart: dict[str, Any] = Field(default_factory=dict)
 
     def name(self, verdict: Verdict) -> str:
         """A verdict's name among all experiments: the experiment's name, then its label."""
         return f"{self.experiment}/{verdict.id}"
+
+    def sealed(self) -> str:
+        """The text of its file, with a checksum."""
+        return seal(self.model_dump_json(indent=1))
+
+    @classmethod
+    def read(cls, data: bytes) -> "Result":
+        """The result that a file holds; files from before seals have no checksum.
+
+        Args:
+            data: what the file holds.
+
+        Raises:
+            ValueError: it is damaged, or no result.
+        """
+        try:
+            return cls.model_validate_json(unseal(data))
+        except Unsealed:
+            return cls.model_validate_json(data)

@@ -177,7 +177,7 @@ def value_and_slope(loss: PerExample, f: Values, y: Targets) -> tuple[Values, Va
     return value.detach(), slope
 
 
-def resolve(loss: str | PerExample) -> PerExample:
+def resolve(loss: inputs.Given[str | PerExample]) -> PerExample:
     """A loss by name, or the user's own function as it is."""
     if callable(loss):
         return loss
@@ -203,7 +203,7 @@ class ModelLoss:
         if not callable(self.model):
             raise AdvlabError("a model that can be called", f"{self.model!r:.60}")
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __call__(self, x: Tensor) -> inputs.Given[Tensor]:
         return self.loss(self.outputs(x), self.y)
 
     def outputs(self, x: Tensor) -> Tensor:

@@ -44,8 +44,7 @@ def tensor(name: str, values: Any) -> Tensor:
 
     Args:
         name: what to call the values in an error.
-        values: a tensor, a numpy array, or (nested) lists of numbers; lists of real numbers become
-            float32, as in torch.
+        values: a tensor, a numpy array, or (nested) lists of numbers.
     """
     if isinstance(values, Tensor):
         if values.is_complex() or values.is_sparse or values.is_quantized:
@@ -59,10 +58,9 @@ def tensor(name: str, values: Any) -> Tensor:
     except (ValueError, TypeError, RuntimeError):
         raise AdvlabError(f"{name} as one array", "rows of different lengths") from None
     if array.dtype.kind not in "biuf":
-        raise AdvlabError(f"real numbers in {name}", f"{type(values).__name__} ({array.dtype})")
-    if array.dtype.kind == "f" and not isinstance(values, np.ndarray):
-        array = array.astype(np.float32)
-    elif array.dtype.kind == "f" and array.itemsize > 8:
+        came = f"{type(values).__name__} of dtype {array.dtype}"
+        raise AdvlabError(f"real numbers in {name}", came)
+    if array.dtype.kind == "f" and array.itemsize > 8:
         array = array.astype(np.float64)
     return torch.from_numpy(np.array(array, dtype=array.dtype.newbyteorder("="), order="C"))
 
@@ -77,17 +75,17 @@ def inputs(values: Any, model: object = None) -> Tensor:
     x = tensor("x", values)
     if isinstance(values, Tensor):
         return x
-    if not x.is_floating_point() and isinstance(values, np.ndarray):
-        return x
-    return x.to(dtype_of(model) or (x.dtype if x.is_floating_point() else torch.float32))
+    if isinstance(values, np.ndarray):
+        return x.to(dtype_of(model) or x.dtype) if x.is_floating_point() else x
+    return x.to(dtype_of(model) or torch.get_default_dtype())
 
 
 def labels(values: Any) -> Tensor:
     """Labels as a tensor: whole numbers and booleans as int64, real targets as they are."""
     y = tensor("y", values)
-    if y.dtype == torch.int64 or y.is_floating_point():
-        return y
-    return y.to(torch.int64)
+    if y.is_floating_point():
+        return y if isinstance(values, Tensor | np.ndarray) else y.to(torch.get_default_dtype())
+    return y if y.dtype == torch.int64 else y.to(torch.int64)
 
 
 def randomness(rng: Any) -> Rng:

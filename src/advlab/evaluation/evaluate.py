@@ -12,7 +12,7 @@ from ..attacks import Attack
 from ..core import inputs
 from ..core.inputs import Given, TensorLike
 from ..threats import Threat
-from .batch import Certificates, evaluate_batches
+from .batch import Certificates, check_certificates, evaluate_batches
 from .checks import CheckContext, CheckResults, check_before_attack, check_result, not_finite
 from .evaluation import Evaluation
 from .memory import batch_size
@@ -82,6 +82,7 @@ def evaluate(
     seed = 0 if rng is None else _seed(rng)
     batch = None if batch is None else inputs.count("batch", batch)
     store = None if store is None else inputs.path("store", store)
+    check_certificates(certificates)
     if transfer is not None:
         inputs.instance("transfer as a network", transfer, nn.Module, "")
     model, x, y, warnings = validate(model, x, y, ball)

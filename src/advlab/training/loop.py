@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+import torch
 from torch import nn
 from torch.optim import Optimizer
 
@@ -12,7 +13,7 @@ from ..core import inputs
 from ..core.errors import AdvlabError
 from ..core.inputs import Given, TensorLike
 from ..core.randomness import Rng, generator
-from ..losses import PerExample
+from ..losses import PerExample, outputs_of, resolve
 from ..threats import Threat
 from .batches import checked_rows
 from .hooks import Hook
@@ -80,14 +81,33 @@ def fit(
         hooks=hooks,
         rng=generator("fit") if rng is None else inputs.randomness(rng),
     )
-    return train(run)
+    try:
+        return train(run)
+    except AdvlabError:
+        raise
+    except inputs.TROUBLES:
+        _explain(run)
+        raise
+
+
+def _explain(run: Run) -> None:
+    """Tell a model or a loss that cannot take the data, in one line, from a mistake elsewhere."""
+    x, y = run.data
+    wanted = f"a model that takes inputs of shape {tuple(x.shape)} and {x.dtype}"
+    try:
+        with torch.no_grad():
+            outputs = outputs_of(run.model, x)
+            wanted = f"a loss of outputs {tuple(outputs.shape)} and labels {tuple(y.shape)}"
+            resolve(run.objective.loss)(outputs, y)
+    except inputs.TROUBLES as cause:
+        raise AdvlabError(wanted, inputs.whole_line(cause)) from cause
 
 
 def _checked_counts(steps: Given[int], batch: Given[int | None]) -> tuple[int, int | None]:
     return inputs.count("steps", steps, 0), None if batch is None else inputs.count("batch", batch)
 
 
-def _rate(lr: Given[float]) -> float:
+def _rate(lr: Given[float]) -> Given[float]:
     if isinstance(lr, bool):
         raise AdvlabError("lr as a number or a Schedule", lr)
     return lr

@@ -63,6 +63,10 @@ class StepContext:
         """The model's scores in the mode in which it is; it cannot edit the inputs."""
         return outputs_of(self.model, x)
 
+    def losses(self, outputs: Tensor) -> Float[Tensor, " rows"]:
+        """The loss of each example at these outputs."""
+        return one_per_example(self.loss(outputs, self.y), self.x)
+
     def per_replicate(self, values: Float[Tensor, " rows"]) -> Float[Tensor, " replicates"]:
         """The mean over the rows of each replicate."""
         return values.reshape(self.replicates, -1).mean(1)
@@ -105,6 +109,8 @@ class Objective(Config):
     ) -> tuple[Float[Tensor, " replicates"], Sequence[Tensor]]:
         """Each replicate's mean, and its gradient in the weights (replicates do not mix)."""
         each = one_per_example(self.per_example(context), context.x)
+        if not each.requires_grad:
+            raise AdvlabError("a loss that depends on the weights", "one without a gradient")
         values = context.per_replicate(each)
         grads = torch.autograd.grad(values.sum(), weights, materialize_grads=True)
         return values.detach(), grads
@@ -130,7 +136,7 @@ class Objective(Config):
 
 
 def one_per_example(values: Given[Tensor], x: Tensor) -> Tensor:
-    """The values, if a loss gave one per example that depends on the weights.
+    """The values, if a loss gave one per example.
 
     Args:
         values: what the loss gave.
@@ -143,8 +149,6 @@ def one_per_example(values: Given[Tensor], x: Tensor) -> Tensor:
             f"shape {tuple(values.shape)}",
             "do not average over the batch; outputs and labels must not broadcast",
         )
-    if not values.requires_grad:
-        raise AdvlabError("a loss that depends on the weights", "one without a gradient")
     return values
 
 
@@ -172,7 +176,7 @@ class Clean(Objective):
     """loss(f(x), y): standard training."""
 
     def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
-        return context.loss(context.outputs(context.x), context.y)
+        return context.losses(context.outputs(context.x))
 
 
 class Adversarial(AttackedObjective):
@@ -180,7 +184,7 @@ class Adversarial(AttackedObjective):
     2018), with the surrogate attack Algorithm 1 of the generalization paper."""
 
     def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
-        return context.loss(context.outputs(context.attacked()), context.y)
+        return context.losses(context.outputs(context.attacked()))
 
 
 class Mixed(AttackedObjective):
@@ -189,8 +193,8 @@ class Mixed(AttackedObjective):
     lam: float = Field(default=0.5, ge=0.0, le=1.0)
 
     def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
-        clean = context.loss(context.outputs(context.x), context.y)
-        attacked = context.loss(context.outputs(context.attacked()), context.y)
+        clean = context.losses(context.outputs(context.x))
+        attacked = context.losses(context.outputs(context.attacked()))
         return (1 - self.lam) * clean + self.lam * attacked
 
 
@@ -210,7 +214,7 @@ class TRADES(AttackedObjective):
         clean = context.outputs(context.x)
         _labels(clean, context.y)
         divergence = _divergence(context.outputs(attacked), _scores(clean))
-        return context.loss(clean, context.y) + self.beta * divergence
+        return context.losses(clean) + self.beta * divergence
 
 
 class MART(AttackedObjective):

@@ -26,6 +26,10 @@ def needs(width):
     return nn.Linear(width, 3)
 
 
+def both(width, depth):
+    return nn.Linear(width, depth)
+
+
 def fails():
     return 1 / 0
 
@@ -111,7 +115,8 @@ MODELS = {
     "factory": ("nets.py:factory", WORKS), "class": ("nets.py:Net", WORKS),
     "function": ("nets.py:function", WORKS), "tuple": ("nets.py:packed", WORKS),
     "in-place ReLU": ("nets.py:inplace", WORKS), "train mode": ("nets.py:training", WORKS),
-    "factory with arguments": ("nets.py:needs", "nets.py:needs needs width"),
+    "factory with an argument": ("nets.py:needs", "a model that takes inputs of shape"),
+    "factory with arguments": ("nets.py:both", "nets.py:both needs width, depth"),
     "class with arguments": ("nets.py:Wide", "nets.py:Wide needs width"),
     "factory that fails": ("nets.py:fails", "ZeroDivisionError"),
     "number": ("nets.py:number", "a model or a function that makes one"),
@@ -139,7 +144,7 @@ OTHERS = {
     "report of nothing": ("report --out empty", "results in empty; got none"),
     "report of a file": ("report --out data.npz", "results in data.npz"),
     "report scale": ("report --scale huge", "scale"),
-    "report to a folder": ("report --out runs --to .", r"^error: \.: |Is a directory"),
+    "report to a folder": ("report --out runs --to .", "--to as the page to write"),
     "report into a file": ("report --out runs --to data.npz/page.html", "data.npz"),
     "data path": ("data path --data .", WORKS), "data json": ("data path --json", WORKS),
     "data fetch unknown": ("data fetch imagenet", "a data set among mnist, cifar10"),

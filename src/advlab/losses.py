@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
 
+from .core import inputs
 from .core.errors import AdvlabError
 
 PerExample = Callable[[Tensor, Tensor], Tensor]
@@ -62,13 +63,19 @@ def cross_entropy(outputs: Outputs, y: Targets) -> Values:
 def margin(outputs: Outputs, y: Targets) -> Values:
     """The largest other score less the score of the label: positive where the model is wrong.
 
-    One real output per example means labels -1, +1 and margin -y f.
+    One real output per example means labels -1, +1 and margin -y f. Scores that are infinite decide
+    nothing: the margin is then not a number, or infinite.
     """
     if outputs.ndim == 1 or outputs.shape[1] == 1:
-        return -_signs(y) * _single(outputs)
+        return _lead(-_signs(y) * _single(outputs))
     check_labels(outputs, y)
     own = outputs.gather(1, y[:, None])[:, 0]
-    return outputs.masked_fill(_one_hot(outputs, y), float("-inf")).amax(1) - own
+    return _lead(outputs.masked_fill(_one_hot(outputs, y), float("-inf")).amax(1) - own)
+
+
+def _lead(margins: Values) -> Values:
+    """An infinite lead of the label is an overflow, not the safest of answers."""
+    return margins.masked_fill(margins == float("-inf"), float("nan"))
 
 
 def is_error(margins: Values) -> Bool[Tensor, " batch"]:
@@ -170,11 +177,11 @@ def value_and_slope(loss: PerExample, f: Values, y: Targets) -> tuple[Values, Va
     return value.detach(), slope
 
 
-def resolve(loss: str | PerExample) -> PerExample:
+def resolve(loss: inputs.Given[str | PerExample]) -> PerExample:
     """A loss by name, or the user's own function as it is."""
     if callable(loss):
         return loss
-    if loss not in LOSSES:
+    if not isinstance(loss, str) or loss not in LOSSES:
         raise AdvlabError(f"loss must be one of {', '.join(LOSSES)}", repr(loss))
     return LOSSES[loss]
 
@@ -183,16 +190,26 @@ def resolve(loss: str | PerExample) -> PerExample:
 class ModelLoss:
     """The loss of each input under a model, in eval mode, leaving the model as it was found."""
 
-    model: Callable[[Tensor], Tensor]
-    y: Tensor
-    loss: PerExample
+    model: inputs.Given[Callable[[Tensor], Tensor]]
+    y: inputs.Given[Tensor]
+    loss: inputs.Given[PerExample]
 
-    def __call__(self, x: Tensor) -> Tensor:
+    def __post_init__(self):
+        y = inputs.labels(self.y)
+        if y is not self.y:
+            object.__setattr__(self, "y", y)
+        if not callable(self.loss):
+            object.__setattr__(self, "loss", resolve(self.loss))
+        if not callable(self.model):
+            raise AdvlabError("a model that can be called", f"{self.model!r:.60}")
+
+    def __call__(self, x: Tensor) -> inputs.Given[Tensor]:
         return self.loss(self.outputs(x), self.y)
 
     def outputs(self, x: Tensor) -> Tensor:
+        """The model's scores in eval mode; it cannot edit the inputs."""
         with evaluating(self.model):
-            return self.model(x)
+            return outputs_of(self.model, x)
 
     def rows(self, index: Tensor) -> "ModelLoss":
         return ModelLoss(self.model, self.y[index], self.loss)
@@ -204,6 +221,16 @@ class ModelLoss:
     def under(self, model: Callable[[Tensor], Tensor]) -> "ModelLoss":
         """The same examples and loss under another model."""
         return ModelLoss(model, self.y, self.loss)
+
+
+def outputs_of(model: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """The scores of a model in the mode in which it is, for inputs that it cannot edit.
+
+    Args:
+        model: returns a tensor, or a tuple, dict or object with one (see `core.inputs.scores`).
+        x: the inputs, one row per example.
+    """
+    return inputs.scores(inputs.call(model, x))
 
 
 @contextmanager
@@ -225,6 +252,10 @@ def check_labels(outputs: Tensor, y: Tensor) -> None:
         raise AdvlabError(
             "whole-number labels and outputs of shape (batch, classes)",
             f"labels {y.dtype}, outputs {tuple(outputs.shape)}",
+        )
+    if y.shape != outputs.shape[:1]:
+        raise AdvlabError(
+            f"one label per row of scores, shape ({len(outputs)},)", f"labels {tuple(y.shape)}"
         )
     if len(y) and not 0 <= int(y.min()) <= int(y.max()) < outputs.shape[1]:
         raise AdvlabError(

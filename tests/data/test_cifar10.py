@@ -1,5 +1,8 @@
 """The CIFAR-10 readers against records written here, and against the real .npz files."""
 
+import hashlib
+import os
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +10,7 @@ import torch
 from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator
 from advlab.data import cifar10
+from advlab.data.directory import UNPACKED
 
 
 def write_batches(folder, records=4):
@@ -92,3 +96,23 @@ def test_the_real_images_have_the_known_mean(real_data):
     # Published means of the training set: 0.4914, 0.4822, 0.4465.
     np.testing.assert_allclose(x.mean((0, 2, 3)), [0.4914, 0.4822, 0.4465], atol=0.02)
     assert y[:5].tolist() == [3, 8, 8, 0, 6]
+
+
+def test_zeros_of_the_published_size_are_refused(tmp_path):
+    for name in ("test_batch.bin", *(f"data_batch_{i}.bin" for i in range(1, 6))):
+        (tmp_path / name).write_bytes(b"")
+        os.truncate(tmp_path / name, 30_730_000)
+    with pytest.raises(AdvlabError, match=r"data_batch_1\.bin as it was published"):
+        cifar10.load(directory=tmp_path)
+    with pytest.raises(AdvlabError, match="1000 images of each class, as published"):
+        cifar10.load(directory=tmp_path, split="test")
+
+
+def test_the_known_checksum_is_that_of_the_real_first_batch(real_data):
+    file = real_data / "cifar10" / "cifar10-train-10000.npz"
+    if not file.is_file():
+        pytest.skip("no CIFAR-10")
+    with np.load(file) as arrays:
+        labels, pixels = arrays["labels"].astype(np.uint8)[:, None], arrays["images"]
+    body = np.concatenate([labels, pixels.reshape(len(labels), -1)], 1).tobytes()
+    assert (len(body), hashlib.sha256(body).hexdigest()) == UNPACKED["data_batch_1.bin"]

@@ -2,6 +2,7 @@
 
 import gzip
 import shutil
+import struct
 
 import numpy as np
 import pytest
@@ -208,3 +209,19 @@ def test_real_zeros_and_ones_keep_apart_at_every_size(real_data):
         middle = (x[y == 1].mean(0) + x[y == -1].mean(0)) / 2
         right = ((test.x - middle) @ rule).sign() == test.y
         assert float(right.float().mean()) > 0.95
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_other_bytes_of_the_published_size_are_refused(tmp_path, packed):
+    folder = tmp_path / "mnist"
+    folder.mkdir()
+    labels = struct.pack(">4BI", 0, 0, 8, 1, 10_000) + bytes(10_000)
+    images = struct.pack(">4B3I", 0, 0, 8, 3, 10_000, 28, 28) + bytes(10_000 * 784)
+    if packed:
+        labels = gzip.compress(labels).ljust(4542, b"\0")
+        images = gzip.compress(images).ljust(1648877, b"\0")
+    end = ".gz" if packed else ""
+    (folder / f"t10k-images-idx3-ubyte{end}").write_bytes(images)
+    (folder / f"t10k-labels-idx1-ubyte{end}").write_bytes(labels)
+    with pytest.raises(AdvlabError, match="as it was published .* of the same size"):
+        mnist.load(directory=tmp_path, split="test")

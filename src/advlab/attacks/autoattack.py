@@ -5,12 +5,13 @@ from typing import Any, Literal
 from pydantic import PositiveInt
 from torch import Tensor
 
+from ..core.inputs import Given, TensorLike
 from ..core.randomness import Rng
 from ..threats import Threat
 from ._engine.cascade import Cascade, MemberResult, mean_value
 from ._engine.objective import Objective
 from .apgd import APGD
-from .base import Attack, Attacked, BestSoFar, Loss
+from .base import Attack, Attacked, BestSoFar, Loss, checked_call, explained
 from .fab import FAB
 from .square import Square
 
@@ -52,7 +53,7 @@ class AutoAttack(Attack):
         super().__init__(**{"version": version, **settings})
 
     def run(
-        self, loss: Loss, x: Tensor, ball: Threat, *, rng: Rng
+        self, loss: Given[Loss], x: Given[TensorLike], ball: Given[Threat], *, rng: Given[Rng | int]
     ) -> tuple[Attacked, list[MemberResult]]:
         """What a call returns, and the account of each member.
 
@@ -66,9 +67,10 @@ class AutoAttack(Attack):
             The worst inputs with their losses, and one `MemberResult` per member in the order in
             which they ran; the first, "clean", counts the rows that were wrong from the start.
         """
-        ball.check_center(x)
-        best = BestSoFar(loss, x.detach())
-        results = self._cascade(best, ball, rng)
+        loss, x, rng = checked_call(loss, x, ball, rng)
+        best = BestSoFar(loss, x)
+        with explained(best):
+            results = self._cascade(best, ball, rng)
         return best.worst, results
 
     def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:

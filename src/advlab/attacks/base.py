@@ -1,7 +1,8 @@
 """The interface of every attack: a map into the threat set, as a rule to the worst point seen."""
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,8 +10,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..core.config import Config
+from ..core import inputs
+from ..core.config import ExactConfig
 from ..core.errors import AdvlabError
+from ..core.inputs import Given, TensorLike
 from ..core.randomness import Rng
 from ..losses import ModelLoss
 from ..threats import Threat
@@ -30,7 +33,7 @@ class Attacked:
     loss: Float[Tensor, " batch"]
 
 
-class Attack(Config):
+class Attack(ExactConfig):
     """A way to search a threat set for inputs of high loss. A new attack writes `search` only.
 
     Example:
@@ -46,24 +49,29 @@ class Attack(Config):
     """Whether it looks for high loss. If not it is only a map into the set, which is all that the
     convergence theorems ask of an attack, and its points may cost less than the clean ones."""
 
-    def __call__(self, loss: Loss, x: Tensor, ball: Threat, *, rng: Rng) -> Attacked:
+    def __call__(
+        self, loss: Given[Loss], x: Given[TensorLike], ball: Given[Threat], *, rng: Given[Rng | int]
+    ) -> Attacked:
         """The worst point seen around each row of x, never below the clean loss.
 
         Args:
             loss: Maps inputs to one value per example, such as `ModelLoss(model, y, margin)`.
-            x: The clean inputs, one row per example, of any shape.
+            x: The clean inputs, one row per example, of any shape; arrays and lists are taken too.
             ball: The threat set around each input.
-            rng: One generator, or one per replicate when the rows are a stack of replicates.
+            rng: One generator, or one per replicate when the rows are a stack of replicates; a
+                whole number is a seed.
 
         Returns:
-            The inputs found, all in the threat set, and their losses.
+            The inputs found, all in the threat set, and their losses. A loss that is not a number
+            somewhere in the set is the worst there is: it is returned as infinity.
         """
-        ball.check_center(x)
-        best = BestSoFar(loss, x.detach())
-        if ball.radius > 0:
-            self.search(best, ball, rng)
-        self._check_inside(best.worst.x, best.x, ball)
-        return best.worst
+        loss, x, rng = checked_call(loss, x, ball, rng)
+        best = BestSoFar(loss, x)
+        with explained(best):
+            if ball.radius > 0:
+                self.search(best, ball, rng)
+            self._check_inside(best.worst.x, best.x, ball)
+            return best.worst
 
     def _check_inside(self, found: Tensor, x: Tensor, ball: Threat) -> None:
         outside = ~ball.contains(found, x)
@@ -113,7 +121,7 @@ class BestSoFar:
     def value(self, point: Tensor) -> Float[Tensor, " batch"]:
         """The loss of each row at a point of the threat set, remembered."""
         with torch.no_grad():
-            value = self.loss(point)
+            value = _loss_at(self.loss, point)
         self.forwards += len(point)
         self.note(point, value)
         return value
@@ -145,18 +153,20 @@ class BestSoFar:
         """The gradient at the clean inputs."""
         return self.gradient(self.x)
 
-    def note(self, point: Tensor, value: Tensor) -> None:
-        """Remember points of the set whose losses are known already."""
-        if value.shape != self.x.shape[:1]:
+    def note(self, point: Tensor, value: Given[Tensor]) -> None:
+        """Remember points of the set whose losses are known already; NaN is worse than any."""
+        if getattr(value, "shape", None) != self.x.shape[:1]:
             self.checked(value)
         self._clean_noted = self._clean_noted or point is self.x
         point = point.detach()
         if self._worst is None:
-            self._worst = Attacked(point, value)
+            self._worst = Attacked(point, _judged(point, value))
             return
-        worse = value > self._worst.loss
+        worse = ~(value <= self._worst.loss)
         if not bool(worse.any()):
             return
+        value = _judged(point, value)
+        worse = value > self._worst.loss
         rows = worse.reshape(-1, *[1] * (point.ndim - 1))
         self._worst = Attacked(
             torch.where(rows, point, self._worst.x), torch.where(worse, value, self._worst.loss)
@@ -207,8 +217,9 @@ class BestSoFar:
             raise AdvlabError("a ModelLoss, of which rows can be taken", type(self.loss).__name__)
         return self.loss.rows(rows)
 
-    def checked(self, value: Tensor) -> Tensor:
+    def checked(self, value: Given[Tensor]) -> Tensor:
         """The values, if there is one per example."""
+        inputs.instance("a loss that gives a tensor, one value per example", value, Tensor, "")
         if value.shape != self.x.shape[:1]:
             raise AdvlabError(
                 f"the loss must give one value per example, shape {tuple(self.x.shape[:1])}",
@@ -216,6 +227,73 @@ class BestSoFar:
                 "do not average over the batch",
             )
         return value
+
+
+def checked_call(
+    loss: Given[Loss], x: Given[TensorLike], ball: Given[Threat], rng: Given[Rng | int]
+) -> tuple[Loss, Tensor, Rng]:
+    """What an attack is called with, in the types that it works on, or one line of refusal.
+
+    Args:
+        loss: What to climb.
+        x: The clean inputs: a tensor, an array or a list.
+        ball: The threat set.
+        rng: Generators, or whole numbers as seeds.
+    """
+    if not callable(loss):
+        advice = "for example ModelLoss(model, y, cross_entropy)"
+        raise AdvlabError("a loss, a function of inputs", f"{loss!r:.60}", advice)
+    check_threat(ball)
+    x = inputs.inputs(x, getattr(loss, "model", None)).detach()
+    if x.ndim < 2:
+        raise AdvlabError("inputs of shape (examples, features...)", tuple(x.shape))
+    if isinstance(loss, ModelLoss) and loss.y.shape[:1] != x.shape[:1]:
+        raise AdvlabError(
+            f"one label per input, {len(x)} of them", f"labels of shape {tuple(loss.y.shape)}"
+        )
+    ball.check_center(x)
+    return loss, x, inputs.randomness(rng)
+
+
+def check_threat(ball: object) -> None:
+    """Refuse what is no threat set, such as a number."""
+    inputs.instance("ball as a threat set", ball, Threat, 'for example Ball("linf", 0.1)')
+
+
+@contextmanager
+def explained(best: "BestSoFar") -> Iterator[None]:
+    """Tell a loss that cannot take the inputs, in one line, from a mistake elsewhere."""
+    try:
+        yield
+    except AdvlabError:
+        raise
+    except inputs.TROUBLES:
+        model = getattr(best.loss, "model", None)
+        inputs.check_weights(model)
+        try:
+            value_and_gradient(best.loss, best.x)
+        except AdvlabError:
+            raise
+        except inputs.TROUBLES as cause:
+            raise AdvlabError(
+                f"a loss of inputs of shape {tuple(best.x.shape)} and {best.x.dtype}",
+                inputs.whole_line(cause),
+            ) from cause
+        raise
+
+
+def _loss_at(loss: Loss, point: Tensor) -> Given[Tensor]:
+    """The loss, which cannot edit the point; a ModelLoss sees to that itself."""
+    return loss(point) if isinstance(loss, ModelLoss) else inputs.call(loss, point)
+
+
+def _judged(point: Tensor, value: Tensor) -> Tensor:
+    """Values that compare: not a number is the worst, except where the point is none itself."""
+    nan = value.isnan()
+    if not bool(nan.any()):
+        return value
+    astray = ~torch.isfinite(point).flatten(1).all(1)
+    return value.masked_fill(nan, float("inf")).masked_fill(astray, float("-inf"))
 
 
 def value_and_gradient(loss: Loss, point: Tensor) -> tuple[Tensor, Tensor]:
@@ -231,7 +309,8 @@ def value_and_gradient(loss: Loss, point: Tensor) -> tuple[Tensor, Tensor]:
         return own(point.detach())
     with torch.enable_grad():
         leaf = point.detach().requires_grad_()
-        value = loss(leaf)
+        value = _loss_at(loss, leaf)
+        inputs.instance("a loss that gives a tensor, one value per example", value, Tensor, "")
         if not value.requires_grad:
             return value, torch.zeros_like(leaf)
         (grad,) = torch.autograd.grad(value.sum(), leaf, materialize_grads=True)

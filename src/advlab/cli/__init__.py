@@ -82,6 +82,9 @@ def main(arguments: list[str] | None = None) -> None:
         code = get_command(app).main(arguments, prog_name="advlab", standalone_mode=False)
     except AdvlabError as error:
         code = _complain(str(error))
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        code = _complain(f"{place}{error.strerror or error}; choose another file or folder")
     except typer.TyperException as error:
         code = _complain(error.format_message())
     sys.exit(code)

@@ -1,5 +1,6 @@
 """Data as the command line names them: an .npz file, or a data set by name."""
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -44,12 +45,20 @@ def sample(
 def number(text: str, what: str) -> float:
     """A number such as 0.03 or 8/255, not below zero."""
     try:
-        value = float(Fraction(text.replace(" ", "")))
-    except (ValueError, ZeroDivisionError):
+        value = _end(text.replace(" ", ""))
+    except (ValueError, ArithmeticError):
         raise AdvlabError(f"{what} as a number such as 0.03 or 8/255", repr(text)) from None
     if not 0 <= value < float("inf"):
-        raise AdvlabError(f"{what} of at least 0", text)
+        raise AdvlabError(f"{what} of at least 0, and finite", text)
     return value
+
+
+def _end(text: str) -> float:
+    # Plain numbers first: as a fraction 1e999999999 would be written out digit by digit.
+    try:
+        return float(text)
+    except ValueError:
+        return float(Fraction(text))
 
 
 def box(text: str) -> Box | None:
@@ -57,11 +66,11 @@ def box(text: str) -> Box | None:
     if text == "none":
         return None
     try:
-        low, high = (float(Fraction(end.strip())) for end in text.split(","))
-    except (ValueError, ZeroDivisionError):
+        low, high = (_end(end.strip()) for end in text.split(","))
+    except (ValueError, ArithmeticError):
         raise AdvlabError("a box as LOW,HIGH such as 0,1, or none", repr(text)) from None
-    if not low < high:
-        raise AdvlabError("a box whose low end is below its high end", text)
+    if not -math.inf < low < high < math.inf:
+        raise AdvlabError("a finite box whose low end is below its high end", text)
     return low, high
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ..core.errors import AdvlabError
+from ..core.inputs import TROUBLES, whole_line
 
 Model = Callable[[Tensor], Tensor]
 KINDS = "module:object, or a .safetensors, .pt2, TorchScript or .onnx file"
@@ -67,8 +68,15 @@ def load_model(
 def from_import(source: str) -> Model:
     """The object of `module:object` or `file.py:object`; a factory is called."""
     made: Any = imported(source)
-    if callable(made) and not isinstance(made, nn.Module) and _is_factory(made):
-        made = made()
+    if callable(made) and not isinstance(made, nn.Module):
+        needed = _needed(made)
+        if len(needed) > 1 or (needed and inspect.isclass(made)):
+            raise AdvlabError(
+                "a model, or a function without arguments that makes one",
+                f"{source} needs {', '.join(needed)}",
+                "write a function that fills them in, and name that",
+            )
+        made = made if needed else _made(made, source)
     if not callable(made):
         raise AdvlabError(f"a model or a function that makes one in {source}", type(made).__name__)
     return made  # type: ignore[return-value]
@@ -107,13 +115,21 @@ def _module(name: str) -> Any:
         raise AdvlabError("a model as module:object", repr(name)) from None
 
 
-def _is_factory(found: Any) -> bool:
+def _needed(found: Any) -> list[str]:
+    """The arguments that a function asks for: none of a factory, one of a model."""
     try:
-        needed = inspect.signature(found).parameters.values()
+        parameters = inspect.signature(found).parameters.values()
     except (TypeError, ValueError):
-        return False
+        return ["x"]
     starred = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    return all(p.default is not p.empty or p.kind in starred for p in needed)
+    return [p.name for p in parameters if p.default is p.empty and p.kind not in starred]
+
+
+def _made(factory: Any, source: str) -> Any:
+    try:
+        return factory()
+    except TROUBLES as error:
+        raise AdvlabError(f"a model from {source}", whole_line(error)) from error
 
 
 def _from_weights(path: Path, architecture: str | None) -> Model:

@@ -39,6 +39,8 @@ def report(
     from ..report.findings import load
     from ..report.page import write_report
 
+    if to.is_dir() or not to.name:
+        raise AdvlabError("--to as the page to write", f"{to}, a folder", "add report.html to it")
     results = _read(out, scale)
     if not results:
         raise AdvlabError(

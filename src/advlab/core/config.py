@@ -4,7 +4,7 @@ import hashlib
 import json
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from .errors import AdvlabError
 
@@ -22,7 +22,10 @@ class Config(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    def __init__(self, **data: Any):
+    def __init__(self, *unnamed: Any, **data: Any):
+        if unnamed:
+            name = type(self).__name__
+            raise AdvlabError(f"{name}: settings by name", f"{unnamed[0]!r:.60} without one")
         try:
             super().__init__(**data)
         except ValidationError as error:
@@ -35,6 +38,21 @@ class Config(BaseModel):
     def key(self) -> str:
         """A short name that changes when, and only when, the settings do."""
         return hashlib.sha256(self.canonical().encode()).hexdigest()[:16]
+
+
+class ExactConfig(Config):
+    """Settings that are as exact as they look: True is no number, and 2.0 is no count."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _exact(cls, value: Any, info: Any) -> Any:
+        kind = cls.model_fields[str(info.field_name)].annotation
+        inside = value if isinstance(value, tuple | list) and kind is not bool else (value,)
+        if kind is not bool and any(isinstance(one, bool) for one in inside):
+            raise AdvlabError("must be a number, not a boolean")
+        if kind is int and isinstance(value, float):
+            raise AdvlabError("must be a whole number")
+        return value
 
 
 def _one_line(name: str, error: ValidationError) -> str:

@@ -11,6 +11,7 @@ from jaxtyping import Float, Integer, Shaped, UInt8
 from torch import Tensor
 
 from ..core.errors import AdvlabError
+from ..core.inputs import tensor
 
 SMALL, RATIO = 2**30, 50
 """Below this many bytes nothing is refused; above it, archives packed tighter than this are."""
@@ -110,25 +111,10 @@ def _check_unpacked(path: Path) -> None:
 
 
 def _tensor(name: str, values: Any) -> Tensor:
-    if isinstance(values, Tensor):
-        if values.is_complex():
-            raise AdvlabError(f"real numbers in {name}", f"dtype {values.dtype}")
-        whole = not values.is_floating_point()
-        if whole:
-            return values.detach().to(torch.int64)
-        wide = torch.float64 if values.dtype == torch.float64 else torch.float32
-        return values.detach().to(wide)
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise AdvlabError(f"{name} as one array", "rows of different lengths") from None
-    if array.dtype.kind not in "biuf":
-        raise AdvlabError(f"real numbers in {name}", f"dtype {array.dtype}")
-    if array.dtype.kind != "f":
-        wide = np.int64
-    else:
-        wide = np.float32 if array.dtype.itemsize <= 4 else np.float64
-    return torch.from_numpy(np.array(array, dtype=wide, order="C"))
+    found = tensor(name, values).detach()
+    if not found.is_floating_point():
+        return found.to(torch.int64)
+    return found if found.dtype == torch.float64 else found.to(torch.float32)
 
 
 def _check_shapes(x: Tensor, y: Tensor) -> None:

@@ -9,7 +9,7 @@ from jaxtyping import UInt8
 
 from ..core.errors import AdvlabError
 from .arrays import Arrays, from_bytes, read_npz
-from .directory import Split, absent, data_root, find
+from .directory import Split, absent, check_published, data_root, find
 
 NAMES = (
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
@@ -66,9 +66,24 @@ def _read(split: Split, directory: str | PathLike[str] | None) -> tuple[np.ndarr
                 f"{found[0].parent} without {', '.join(missing)}",
                 "run `advlab data fetch cifar10`",
             )
+        for path in found:
+            check_published("cifar10", path)
         parts = [read_batch(path) for path in found]
-        return np.concatenate([x for x, _ in parts]), np.concatenate([y for _, y in parts])
+        x, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        _check_counts(y, found[0].parent)
+        return x, y
     return _read_npz(_npz(split, directory))
+
+
+def _check_counts(y: np.ndarray, folder: Path) -> None:
+    """The published parts have as many images of each class, which other bytes will not have."""
+    counts = np.bincount(y, minlength=10)
+    if len(y) in (10_000, 50_000) and len(set(counts.tolist())) > 1:
+        raise AdvlabError(
+            f"{len(y) // 10} images of each class, as published",
+            f"from {counts.min()} to {counts.max()} in {folder}",
+            "delete the files and run `advlab data fetch cifar10`",
+        )
 
 
 def _batch(name: str, directory: str | PathLike[str] | None) -> Path | None:

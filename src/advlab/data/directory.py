@@ -6,6 +6,7 @@ import tarfile
 import tempfile
 import urllib.request
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
@@ -109,6 +110,26 @@ SETS: dict[str, DataSet] = {
 }
 
 
+UNPACKED: dict[str, tuple[int, str]] = {
+    "train-images-idx3-ubyte": (
+        47040016, "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"
+    ),
+    "train-labels-idx1-ubyte": (
+        60008, "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"
+    ),
+    "t10k-images-idx3-ubyte": (
+        7840016, "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"
+    ),
+    "t10k-labels-idx1-ubyte": (
+        10008, "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"
+    ),
+    "data_batch_1.bin": (
+        30730000, "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5"
+    ),
+}  # fmt: skip
+"""Size and sha256 of published files once unpacked, as far as they are known."""
+
+
 class Root(NamedTuple):
     """The directory that holds one folder per data set, and why it is this one."""
 
@@ -139,6 +160,35 @@ def find(name: str, file: str, directory: str | os.PathLike[str] | None = None) 
     """A file of a data set, in its folder under the data directory or in that directory itself."""
     root = data_root(directory).path
     return next((path for path in (root / name / file, root / file) if path.is_file()), None)
+
+
+def check_published(name: str, path: Path) -> None:
+    """Refuse a file with the name and the size of a published one, and other content.
+
+    Files of other sizes, such as a small set of the same format, are the user's own.
+
+    Args:
+        name: the data set.
+        path: the file that is about to be read.
+    """
+    published = {file.name: (file.size, file.sha256) for file in SETS[name].files} | UNPACKED
+    about = path.stat()
+    size, expected = published.get(path.name, (-1, ""))
+    if about.st_size != size:
+        return
+    came = _content(path, about.st_size, about.st_mtime_ns)
+    if came != expected:
+        raise AdvlabError(
+            f"{path.name} as it was published (sha256 {expected[:12]}...)",
+            f"{path} of the same size with sha256 {came[:12]}...",
+            f"delete it and run `advlab data fetch {name}`, or give your own data another name",
+        )
+
+
+@cache
+def _content(path: Path, size: int, changed: int) -> str:
+    """Once per process and state of the file."""
+    return file_checksum(path)
 
 
 def present(name: str, directory: str | os.PathLike[str] | None = None) -> list[Path]:

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ..core.errors import AdvlabError
 from .arrays import Arrays, from_bytes
-from .directory import Split, absent, find
+from .directory import Split, absent, check_published, find
 
 FILES: dict[Split, tuple[str, str]] = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
@@ -45,6 +45,8 @@ def load(
     if split not in FILES:
         raise AdvlabError("split as train or test", repr(split))
     images, labels = (_file(name, directory) for name in FILES[split])
+    for path in (images, labels):
+        check_published("mnist", path)
     x, y = read_idx(images, 3), read_idx(labels, 1)
     if x.shape[1:] != (28, 28) or len(x) != len(y):
         raise AdvlabError(

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor
 
 from ..attacks._engine.cascade import CLEAN, Cascade
-from ..certify import Certificate, Certified, certify
+from ..certify import CERTIFICATES, Certificate, Certified, certify
 from ..core.errors import AdvlabError
+from ..core.inputs import Given
 from ..core.randomness import Rng, generator
 from ..losses import ModelLoss, margin
 from ..threats import Threat
@@ -23,6 +24,16 @@ from .suites import Plan
 Model = Callable[[Tensor], Tensor]
 Certificates = Sequence[str | Certificate] | None
 """Names or certificates to try; all that know the model if None."""
+
+
+def check_certificates(certificates: Given[Certificates]) -> None:
+    """Refuse names that no certificate has, before hours are spent."""
+    known = f"certificates among {', '.join(CERTIFICATES)}"
+    if isinstance(certificates, str):
+        raise AdvlabError(known, repr(certificates), f"write [{certificates!r}]")
+    for one in certificates or ():
+        if not isinstance(one, Certificate) and one not in CERTIFICATES:
+            raise AdvlabError(known, f"{one!r:.60}")
 
 
 def evaluate_batches(

@@ -9,9 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from ..attacks import Attack
+from ..core import inputs
+from ..core.inputs import Given, TensorLike
 from ..threats import Threat
-from .batch import Certificates, evaluate_batches
-from .checks import CheckContext, CheckResults, check_before_attack, check_result
+from .batch import Certificates, check_certificates, evaluate_batches
+from .checks import CheckContext, CheckResults, check_before_attack, check_result, not_finite
 from .evaluation import Evaluation
 from .memory import batch_size
 from .progress import EvaluationProgress
@@ -22,19 +24,19 @@ from .validate import validate
 
 
 def evaluate(
-    model: Callable[[Tensor], Tensor],
-    x: Tensor,
-    y: Tensor,
-    ball: Threat,
-    attack: Attack | str | None = None,
+    model: Given[Callable[[Tensor], Tensor]],
+    x: Given[TensorLike],
+    y: Given[TensorLike],
+    ball: Given[Threat],
+    attack: Given[Attack | str | None] = None,
     *,
-    certificates: Certificates = None,
-    rng: torch.Generator | None = None,
-    batch: int | None = None,
+    certificates: Given[Certificates] = None,
+    rng: Given[torch.Generator | int | None] = None,
+    batch: Given[int | None] = None,
     checks: bool = True,
     progress: bool = False,
-    transfer: nn.Module | None = None,
-    store: Path | None = None,
+    transfer: Given[nn.Module | None] = None,
+    store: Given[Path | str | None] = None,
 ) -> Evaluation:
     """How robust is this model: clean error, and the robust error between two bounds.
 
@@ -50,8 +52,8 @@ def evaluate(
     Args:
         model: maps inputs (n, ...) to scores (n, classes), or to one number per example. It is
             called in eval mode and left as it was found.
-        x: the inputs in natural units, shape (n, ...).
-        y: the labels, shape (n,): 0, 1, ..., or -1 and +1 where the model gives one number.
+        x: the inputs in natural units, shape (n, ...): a tensor, an array or lists.
+        y: the labels, shape (n,), as x: 0, 1, ..., or -1 and +1 where the model gives one number.
         ball: the threat set around each input, such as `Ball("linf", 8 / 255, box=(0, 1))`.
         attack: an attack, or the name of a suite ("fast", "standard", "plus", "rand") or of an
             attack; "standard", which is AutoAttack, if left out. A suite is after the best lower
@@ -59,7 +61,7 @@ def evaluate(
             measured alone; what checks break beyond it is told in a warning.
         certificates: names or certificates to try in this order; all that know the model if left
             out, none if empty.
-        rng: where the seed of all draws comes from; seed 0 if left out.
+        rng: where the seed of all draws comes from, or a number for it; seed 0 if left out.
         batch: rows per batch; as many as fit in memory if left out.
         checks: whether to look for reasons to doubt the result, such as masked gradients.
         progress: whether to show on stderr how far it is.
@@ -77,8 +79,13 @@ def evaluate(
         print(result)
     """
     chosen = plan(attack)
-    seed = 0 if rng is None else int(torch.randint(2**31, (), generator=rng))
-    model, x, warnings = validate(model, x, y, ball)
+    seed = 0 if rng is None else _seed(rng)
+    batch = None if batch is None else inputs.count("batch", batch)
+    store = None if store is None else inputs.path("store", store)
+    check_certificates(certificates)
+    if transfer is not None:
+        inputs.instance("transfer as a network", transfer, nn.Module, "")
+    model, x, y, warnings = validate(model, x, y, ball)
     context = CheckContext(model, x, y, ball, chosen, seed, transfer=transfer)
     with EvaluationProgress(len(x), progress) as shown:
         if checks:
@@ -98,4 +105,11 @@ def evaluate(
     if chosen.suite:
         outcomes = outcomes.with_counterexamples(checked.counterexamples)
     seconds = time.perf_counter() - start
+    warnings += not_finite(outcomes)
     return summarise(context, outcomes, warnings, checked, size, seconds)
+
+
+def _seed(rng: object) -> int:
+    one = inputs.randomness(rng)
+    inputs.instance("one generator, or a whole number", one, torch.Generator, "")
+    return int(torch.randint(2**31, (), generator=one))  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ..attacks import APGD, ATTACKS, Attack
 from ..attacks.autoattack import AutoAttack
 from ..core.errors import AdvlabError
+from ..core.inputs import Given
 
 
 @dataclass(frozen=True)
@@ -43,14 +44,17 @@ SUITES: dict[str, Callable[[], dict[str, Attack]]] = {
 }
 
 
-def plan(attack: Attack | str | None) -> Plan:
+def plan(attack: Given[Attack | str | None]) -> Plan:
     """The plan of an attack, of a suite's name, or of an attack's name with its own settings."""
     if isinstance(attack, Attack):
         members = getattr(attack, "members", None)
         if members is not None:
             return Plan(title(attack), members())
         return Plan(title(attack), {title(attack): attack}, suite=False)
-    name = attack or "standard"
+    name = "standard" if attack is None else attack
+    if not isinstance(name, str):
+        came = f"the class {name.__name__}" if isinstance(name, type) else f"{name!r:.60}"
+        raise AdvlabError("an attack, or the name of one", came, "for example PGD(steps=50)")
     if name in SUITES:
         return Plan(name, SUITES[name]())
     if name in ATTACKS:

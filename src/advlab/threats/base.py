@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Shaped
 from pydantic import NonNegativeFloat
 from torch import Tensor
 
-from ..core.config import Config
+from ..core.config import ExactConfig
 from ..core.errors import AdvlabError
 from ..core.randomness import Rng, normal, uniform
 from .hyperplane import Box, nearest_plane, onto_plane
@@ -29,7 +29,7 @@ STATED = (
 """What holds for a set as a whole: a subclass that changes the set does not inherit these."""
 
 
-class Threat(Config):
+class Threat(ExactConfig):
     """The points an adversary may move a center to: a closed set around each center.
 
     A set writes the abstract methods; attacks need no more. With `support` it can be certified.

@@ -3,7 +3,9 @@
 import torch
 from torch import Tensor, nn
 
+from ..core import inputs
 from ..core.errors import AdvlabError
+from ..core.inputs import Given, TensorLike
 from ..core.randomness import Rng
 from ..models import Stack
 from ..threats.base import check_finite
@@ -45,8 +47,13 @@ class Batches:
         return torch.stack(orders) + self.first
 
 
-def checked_rows(model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def checked_rows(
+    model: nn.Module, x: Given[TensorLike], y: Given[TensorLike]
+) -> tuple[Tensor, Tensor]:
     """Check the data, and lay a stack's (R, n, ...) out as R blocks of rows."""
+    x, y = inputs.inputs(x, model), inputs.labels(y)
+    if x.ndim == 0 or y.ndim == 0:
+        raise AdvlabError("x of shape (n, ...) and y of shape (n,)", "a single number")
     check_finite(x, "inputs")
     if y.is_floating_point():
         check_finite(y, "targets")

@@ -4,35 +4,39 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 
 import torch
-from torch import Tensor, nn
+from torch import nn
+from torch.optim import Optimizer
 
 from ..attacks import Attack
+from ..attacks.base import check_threat
+from ..core import inputs
 from ..core.errors import AdvlabError
+from ..core.inputs import Given, TensorLike
 from ..core.randomness import Rng, generator
-from ..losses import PerExample
+from ..losses import PerExample, outputs_of, resolve
 from ..threats import Threat
 from .batches import checked_rows
 from .hooks import Hook
 from .objectives import Adversarial, Clean, Objective, StepInfo
-from .run import Fit, OptimizerFactory, Run, make_optimizer
+from .run import Fit, OptimizerFactory, Run, make_optimizer, trained_weights
 from .schedules import Constant, Schedule
 
 
 def fit(
-    model: nn.Module,
-    x: Tensor,
-    y: Tensor,
+    model: Given[nn.Module],
+    x: Given[TensorLike],
+    y: Given[TensorLike],
     *,
-    steps: int,
-    lr: float | Schedule | None = None,
-    batch: int | None = None,
-    loss: str | PerExample | None = None,
-    ball: Threat | None = None,
-    attack: Attack | None = None,
-    objective: Objective | None = None,
-    optimizer: torch.optim.Optimizer | OptimizerFactory | None = None,
-    hooks: Sequence[Hook] = (),
-    rng: Rng | None = None,
+    steps: Given[int],
+    lr: Given[float | Schedule | None] = None,
+    batch: Given[int | None] = None,
+    loss: Given[str | PerExample | None] = None,
+    ball: Given[Threat | None] = None,
+    attack: Given[Attack | None] = None,
+    objective: Given[Objective | None] = None,
+    optimizer: Given[Optimizer | OptimizerFactory | None] = None,
+    hooks: Given[Sequence[Hook]] = (),
+    rng: Given[Rng | int | None] = None,
 ) -> Fit:
     """Train a model in place: W <- W - lr * grad objective(W; x, x~, y), and what hooks add.
 
@@ -42,7 +46,7 @@ def fit(
 
     Args:
         model: a network, or a `Stack` of R networks, which train as each would alone.
-        x: inputs (n, ...); for a stack (R, n, ...), a data set per replicate.
+        x: inputs (n, ...), a tensor, array or lists; for a stack (R, n, ...), one set per replicate.
         y: labels (n,); for a stack (R, n).
         steps: how many steps to take.
         lr: the step size, or a `Schedule` of it. None if `optimizer` was made with its own.
@@ -55,17 +59,17 @@ def fit(
         optimizer: a class of `torch.optim` (or a partial of it), or an optimizer made from the
             model's weights. Plain gradient descent by default. It must be elementwise.
         hooks: what else happens: probes, the audit, penalties, projections, checkpoints, ...
-        rng: one generator, or one per replicate.
+        rng: one generator, or one per replicate; a whole number is a seed.
 
     Returns:
         A `Fit`: the model, the log of losses and probes, and how the run ended.
     """
-    if steps < 0:
-        raise AdvlabError("steps must be 0 or more", steps)
+    steps, batch = _checked_counts(steps, batch)
+    _check_kinds(model, objective, optimizer, hooks)
     if objective is not None and not (loss is None and ball is None and attack is None):
         raise AdvlabError("an objective with its loss, ball and attack inside", "some beside it")
     data = checked_rows(model, x, y)
-    schedule = lr if isinstance(lr, Schedule) or lr is None else Constant(lr=lr)
+    schedule = lr if isinstance(lr, Schedule) or lr is None else Constant(lr=_rate(lr))
     run = Run(
         model=model,
         data=data,
@@ -75,9 +79,55 @@ def fit(
         steps=steps,
         batch=batch,
         hooks=hooks,
-        rng=generator("fit") if rng is None else rng,
+        rng=generator("fit") if rng is None else inputs.randomness(rng),
     )
-    return train(run)
+    try:
+        return train(run)
+    except AdvlabError:
+        raise
+    except inputs.TROUBLES:
+        _explain(run)
+        raise
+
+
+def _explain(run: Run) -> None:
+    """Tell a model or a loss that cannot take the data, in one line, from a mistake elsewhere."""
+    x, y = run.data
+    wanted = f"a model that takes inputs of shape {tuple(x.shape)} and {x.dtype}"
+    try:
+        with torch.no_grad():
+            outputs = outputs_of(run.model, x)
+            wanted = f"a loss of outputs {tuple(outputs.shape)} and labels {tuple(y.shape)}"
+            resolve(run.objective.loss)(outputs, y)
+    except inputs.TROUBLES as cause:
+        raise AdvlabError(wanted, inputs.whole_line(cause)) from cause
+
+
+def _checked_counts(steps: Given[int], batch: Given[int | None]) -> tuple[int, int | None]:
+    return inputs.count("steps", steps, 0), None if batch is None else inputs.count("batch", batch)
+
+
+def _rate(lr: Given[float]) -> Given[float]:
+    if isinstance(lr, bool):
+        raise AdvlabError("lr as a number or a Schedule", lr)
+    return lr
+
+
+def _check_kinds(
+    model: Given[nn.Module], objective: Given[Objective | None], optimizer: object, hooks: object
+) -> None:
+    """Refuse what is not of the kind that its name says."""
+    inputs.instance("a model that is a torch.nn.Module", model, nn.Module, "")
+    inputs.check_weights(model)
+    trained_weights(model)
+    if objective is not None:
+        inputs.instance(
+            "an objective", objective, Objective, "for example Adversarial(ball=ball)"
+        )
+    if not (optimizer is None or callable(optimizer) or isinstance(optimizer, Optimizer)):
+        raise AdvlabError("an optimizer, or a class of torch.optim", f"{optimizer!r:.60}")
+    if not isinstance(hooks, Sequence) or not all(isinstance(hook, Hook) for hook in hooks):
+        raise AdvlabError("hooks as a list of hooks", f"{hooks!r:.60}", "for example [Probe(...)]")
 
 
 def train(run: Run) -> Fit:
@@ -103,9 +153,15 @@ def train(run: Run) -> Fit:
 
 
 def _objective(
-    loss: str | PerExample | None, ball: Threat | None, attack: Attack | None
+    loss: Given[str | PerExample | None],
+    ball: Given[Threat | None],
+    attack: Given[Attack | None],
 ) -> Objective:
     """The objective that the short form of `fit` means."""
+    if ball is not None:
+        check_threat(ball)
+    if attack is not None:
+        inputs.instance("an attack", attack, Attack, "for example PGD(steps=10)")
     given = {"loss": loss, "ball": ball, "attack": attack}
     about: dict = {name: part for name, part in given.items() if part is not None}
     if ball is None and attack is not None:

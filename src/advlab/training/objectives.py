@@ -11,9 +11,12 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, SerializeAsAny, fi
 from torch import Tensor
 
 from ..attacks import PGD, Attack, Identity, Loss
+from ..core import inputs
 from ..core.config import Config
+from ..core.errors import AdvlabError
+from ..core.inputs import Given
 from ..core.randomness import Rng
-from ..losses import ModelLoss, PerExample, check_labels, evaluating, margin, resolve
+from ..losses import ModelLoss, PerExample, check_labels, evaluating, margin, outputs_of, resolve
 from ..threats import Ball, Threat
 
 NOT_ATTACKED = Ball(norm="l2", radius=0.0)
@@ -56,6 +59,14 @@ class StepContext:
             self._kept["attacked"] = self.attack(loss, self.x, self.ball, rng=self.rng).x
         return self._kept["attacked"]
 
+    def outputs(self, x: Tensor) -> Tensor:
+        """The model's scores in the mode in which it is; it cannot edit the inputs."""
+        return outputs_of(self.model, x)
+
+    def losses(self, outputs: Tensor) -> Float[Tensor, " rows"]:
+        """The loss of each example at these outputs."""
+        return one_per_example(self.loss(outputs, self.y), self.x)
+
     def per_replicate(self, values: Float[Tensor, " rows"]) -> Float[Tensor, " replicates"]:
         """The mean over the rows of each replicate."""
         return values.reshape(self.replicates, -1).mean(1)
@@ -97,8 +108,11 @@ class Objective(Config):
         self, context: StepContext, weights: Sequence[Tensor]
     ) -> tuple[Float[Tensor, " replicates"], Sequence[Tensor]]:
         """Each replicate's mean, and its gradient in the weights (replicates do not mix)."""
-        values = context.per_replicate(self.per_example(context))
-        grads = torch.autograd.grad(values.sum(), weights)
+        each = one_per_example(self.per_example(context), context.x)
+        if not each.requires_grad:
+            raise AdvlabError("a loss that depends on the weights", "one without a gradient")
+        values = context.per_replicate(each)
+        grads = torch.autograd.grad(values.sum(), weights, materialize_grads=True)
         return values.detach(), grads
 
     def context(
@@ -119,6 +133,23 @@ class Objective(Config):
     def adversary(self, step: int) -> tuple[Attack, Threat]:
         """The attack of a step and the threat set it moves in: none, unless there is one."""
         return Identity(), NOT_ATTACKED
+
+
+def one_per_example(values: Given[Tensor], x: Tensor) -> Tensor:
+    """The values, if a loss gave one per example.
+
+    Args:
+        values: what the loss gave.
+        x: the inputs, one row per example.
+    """
+    inputs.instance("a loss that gives a tensor, one value per example", values, Tensor, "")
+    if values.shape != x.shape[:1]:
+        raise AdvlabError(
+            f"the loss must give one value per example, shape {tuple(x.shape[:1])}",
+            f"shape {tuple(values.shape)}",
+            "do not average over the batch; outputs and labels must not broadcast",
+        )
+    return values
 
 
 class AttackedObjective(Objective):
@@ -145,7 +176,7 @@ class Clean(Objective):
     """loss(f(x), y): standard training."""
 
     def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
-        return context.loss(context.model(context.x), context.y)
+        return context.losses(context.outputs(context.x))
 
 
 class Adversarial(AttackedObjective):
@@ -153,7 +184,7 @@ class Adversarial(AttackedObjective):
     2018), with the surrogate attack Algorithm 1 of the generalization paper."""
 
     def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
-        return context.loss(context.model(context.attacked()), context.y)
+        return context.losses(context.outputs(context.attacked()))
 
 
 class Mixed(AttackedObjective):
@@ -162,8 +193,8 @@ class Mixed(AttackedObjective):
     lam: float = Field(default=0.5, ge=0.0, le=1.0)
 
     def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
-        clean = context.loss(context.model(context.x), context.y)
-        attacked = context.loss(context.model(context.attacked()), context.y)
+        clean = context.losses(context.outputs(context.x))
+        attacked = context.losses(context.outputs(context.attacked()))
         return (1 - self.lam) * clean + self.lam * attacked
 
 
@@ -178,12 +209,12 @@ class TRADES(AttackedObjective):
 
     def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
         with torch.no_grad(), evaluating(context.model):
-            fixed = _scores(context.model(context.x))
+            fixed = _scores(context.outputs(context.x))
         attacked = context.attacked(ModelLoss(context.model, fixed, _divergence))
-        clean = context.model(context.x)
+        clean = context.outputs(context.x)
         _labels(clean, context.y)
-        divergence = _divergence(context.model(attacked), _scores(clean))
-        return context.loss(clean, context.y) + self.beta * divergence
+        divergence = _divergence(context.outputs(attacked), _scores(clean))
+        return context.losses(clean) + self.beta * divergence
 
 
 class MART(AttackedObjective):
@@ -196,8 +227,8 @@ class MART(AttackedObjective):
     beta: NonNegativeFloat = 5.0
 
     def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
-        outputs = context.model(context.attacked())
-        moved, clean = _scores(outputs), _scores(context.model(context.x))
+        outputs = context.outputs(context.attacked())
+        moved, clean = _scores(outputs), _scores(context.outputs(context.x))
         y = _labels(outputs, context.y)
         rival = moved.scatter(1, y[:, None], float("-inf")).argmax(1)
         boosted = -_log_share(moved, y) - _log_rest(moved, rival)

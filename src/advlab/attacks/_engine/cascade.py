@@ -116,6 +116,7 @@ class Cascade:
             value = mean_value(_rows(self.loss, index), found.x, self.draws)
             forwards += self.draws * len(x)
         # Also keeps the clean input where an attack that does not ascend ends below it.
+        value = value.nan_to_num(float("inf"), float("inf"), float("-inf"))
         worse = value > self.worst[index]
         self.worst[index[worse]], self.points[index[worse]] = value[worse], found.x[worse]
         return forwards, backwards

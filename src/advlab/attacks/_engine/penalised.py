@@ -72,7 +72,7 @@ class Penalised(MinimumNorm):
         margin = margin.detach()
         nearest.forwards += len(point)
         nearest.backwards += len(point)
-        sure = margin / scale > self.confidence
+        sure = ~(margin / scale <= self.confidence)  # as is a margin that is not a number
         nearest.note(point, torch.where(sure, margin, -1.0), rows)
         value = (self.confidence - margin / scale).clamp(min=0.0)
         return value, -slope * per_example(~sure / scale, slope), sure

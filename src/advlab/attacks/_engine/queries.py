@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ...core.inputs import call
 from ...core.randomness import Rng
 from ...losses import ModelLoss, is_error
 from ...threats import Threat
@@ -43,8 +44,11 @@ class Query:
         self.best.forwards += len(point)
         with torch.no_grad():
             if self._decision is None:
-                return self.best.checked(self.best.loss(shaped))
-            return self._decision.margin(shaped)
+                value = self.best.checked(call(self.best.loss, shaped))
+            else:
+                value = self._decision.margin(shaped)
+        # Not a number is the worst answer of all.
+        return value.nan_to_num(float("inf"), float("inf"), float("-inf"))
 
     def drop_broken(
         self, value: Tensor, point: Float[Tensor, "rows d"]

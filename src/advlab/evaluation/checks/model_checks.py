@@ -6,6 +6,7 @@ from torch import nn
 from ...attacks.base import BestSoFar
 from ...losses import evaluating
 from ..evaluation import CheckWarning
+from ..outcomes import Outcomes
 from .context import CheckContext
 
 NO_GRADIENT = 0.1
@@ -72,6 +73,18 @@ def gradients(context: CheckContext) -> list[CheckWarning]:
         )
         return [CheckWarning("wild_gradient", text)]
     return []
+
+
+def not_finite(outcomes: Outcomes) -> list[CheckWarning]:
+    """Rows that are broken because outputs in their threat set are no numbers."""
+    count = int((~torch.isfinite(outcomes.worst)).sum())
+    if count == 0:
+        return []
+    text = (
+        f"outputs are NaN or infinite at a point in the threat set of {count} of "
+        f"{len(outcomes.worst)} examples: they count as broken"
+    )
+    return [CheckWarning("not_finite", text)]
 
 
 def _has_train_mode(module: nn.Module) -> bool:

@@ -3,10 +3,12 @@
 import copy
 import re
 from functools import partial
+from itertools import product
 
 import pytest
 import torch
 from torch import nn
+from turns import in_turn
 
 from advlab.attacks import PGD, Anti, Random, Switch
 from advlab.core.errors import AdvlabError
@@ -75,10 +77,16 @@ def run(
 
 
 @pytest.mark.parametrize(
-    "attack", [PGD(steps=3), Random(samples=1), Anti(), Switch()], ids=lambda a: type(a).__name__
+    ("factory", "attack", "loss"),
+    in_turn(
+        product(
+            [two_layer, deep],
+            [PGD(steps=3), Random(samples=1), Anti(), Switch()],
+            ["pseudo_huber", "logistic", "squared"],
+        ),
+        always=3,
+    ),
 )
-@pytest.mark.parametrize("factory", [two_layer, deep])
-@pytest.mark.parametrize("loss", ["pseudo_huber", "logistic", "squared"])
 def test_honest_runs_pass_and_the_bound_holds(factory, attack, loss):
     report, fitted = run(factory, attack=attack, lr=0.02, loss=loss)
     assert report.ok, report

@@ -1,7 +1,10 @@
 """Two-layer networks with written-out gradients against autograd, for every attack."""
 
+from itertools import product
+
 import pytest
 import torch
+from turns import in_turn
 
 from advlab.attacks import FGM, PGD, Anti, Identity, Random, Switch, Transfer
 from advlab.attacks.base import value_and_gradient
@@ -47,8 +50,7 @@ def train(stack, x, y, objective, attack=None, threat=None, steps=8):
     )
 
 
-@pytest.mark.parametrize("net", NETS)
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("shape", "net"), in_turn(product(SHAPES, NETS), always=3))
 def test_a_run_is_that_of_autograd(shape, net):
     (ours, x, y), (usual, *_) = problem(shape, net), problem(shape, net)
     a, b = train(ours, x, y, ExplicitAdversarial), train(usual, x, y, Adversarial)

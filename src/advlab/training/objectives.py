@@ -98,7 +98,8 @@ class Objective(Config):
     ) -> tuple[Float[Tensor, " replicates"], Sequence[Tensor]]:
         """Each replicate's mean, and its gradient in the weights (replicates do not mix)."""
         values = context.per_replicate(self.per_example(context))
-        grads = torch.autograd.grad(values.sum(), weights)
+        # A weight that the objective does not use has the gradient zero.
+        grads = torch.autograd.grad(values.sum(), weights, materialize_grads=True)
         return values.detach(), grads
 
     def context(

@@ -37,7 +37,6 @@ def own(module: str) -> bool:
     return known is None or not _installed(known)
 
 
-@cache
 def code_hash(code: CodeType) -> str:
     """The hash of a function's code, the same in every process.
 
@@ -47,8 +46,14 @@ def code_hash(code: CodeType) -> str:
     Returns:
         64 hexadecimal digits.
     """
+    return _code_hash(code, code.co_filename)
+
+
+@cache
+def _code_hash(code: CodeType, path: str) -> str:
+    # The path counts: the same code in another file may have another decorator.
     place = code.co_firstlineno, code.co_name
-    node, compiled = _definitions(_text(code.co_filename)).get(place, (None, None))
+    node, compiled = _definitions(_text(path)).get(place, (None, None))
     if node is not None and compiled == code:
         return _Described(ast.Expr(node) if isinstance(node, ast.Lambda) else node, "").hash
     return _compiled_hash(code)

@@ -91,6 +91,6 @@ def test_damaged_tensors_are_named(tmp_path, damage):
 
 
 def test_the_core_that_the_lab_needs_does_not_import_torch():
-    names = "files, fingerprint, intervals, progress, reachable, config, errors, checks"
+    names = "files, fingerprint, identity, intervals, progress, reachable, config, errors, checks"
     code = f"from advlab.core import {names}; import sys; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

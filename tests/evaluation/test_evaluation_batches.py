@@ -1,6 +1,9 @@
 """Work goes where it counts, fits in memory, and goes on where it was stopped."""
 
+import importlib.util
 import json
+import random
+import sys
 
 import evaluated_nets as nets
 import pytest
@@ -8,7 +11,7 @@ import torch
 from torch import nn
 
 import advlab
-from advlab.attacks import FGM, PGD, AutoAttack, Identity, MemberResult
+from advlab.attacks import FGM, PGD, AutoAttack, Identity, MemberResult, Transfer
 from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator
 from advlab.evaluation import memory, plan
@@ -114,11 +117,10 @@ class Stopping(nn.Module):
 
     def __init__(self, passes: int):
         super().__init__()
-        self.net, self.passes = nets.trained(), passes
+        self.net, self.passes = nets.trained(), iter(range(passes))  # no plain value: not its own
 
     def forward(self, x):
-        self.passes -= 1
-        if self.passes < 0:
+        if next(self.passes, None) is None:
             raise KeyboardInterrupt
         return self.net(x)
 
@@ -143,8 +145,130 @@ def test_a_stopped_evaluation_goes_on_to_the_same_result(tmp_path):
 def test_batches_of_other_settings_are_refused(tmp_path):
     x, y = nets.blobs()
     advlab.evaluate(nets.trained(), x, y, BALL, FGM(), store=tmp_path, checks=False)
-    with pytest.raises(AdvlabError, match="batches of others"):
+    with pytest.raises(AdvlabError, match="other settings: attacks differs"):
         advlab.evaluate(nets.trained(), x, y, BALL, PGD(), store=tmp_path, checks=False)
+
+
+class Sign(nn.Module):
+    """The trained network times a number: the same weights, other answers."""
+
+    def __init__(self, sign: float = 1.0):
+        super().__init__()
+        self.net, self.sign = nets.trained(), sign
+
+    def forward(self, x):
+        return self.sign * self.net(x)
+
+
+class Negated(Sign):
+    def forward(self, x):
+        return -super().forward(x)
+
+
+def function(sign):
+    net = nets.trained().eval()
+    return lambda x: sign * net(x)
+
+
+class Tanh(nn.Module):
+    def __init__(self, act):
+        super().__init__()
+        self.net = nets.trained()
+        for name, layer in self.net.named_modules():
+            if isinstance(layer, nn.ReLU):
+                self.net.set_submodule(name, act)
+
+    def forward(self, x):
+        return self.net(x)
+
+
+def stored(store, model=None, data=None, ball=BALL, attack=None, **settings):
+    x, y = nets.blobs(60) if data is None else data
+    settings = {"batch": 25, "checks": False, "certificates": (), **settings}
+    return advlab.evaluate(model or Sign(), x, y, ball, attack or FGM(), store=store, **settings)
+
+
+OTHERS = {
+    "made by other code: class Negated, forward of Negated changed": {"model": Negated()},
+    "another model: Sign changed": {"model": Sign(-1.0)},
+    "layer net.": {"model": Tanh(nn.Tanh())},
+    "another model: a lambda of function": {"model": function(-1.0)},
+    "other data: x differs": {"data": (nets.blobs(60)[0].flip(1), nets.blobs(60)[1])},
+    "other data: y differs": {"data": (nets.blobs(60)[0], nets.blobs(60)[1].flip(0))},
+    "other settings: threat set": {"ball": Ball(norm="linf", radius=0.1, box=(0.0, 1.0))},
+    "other settings: attacks": {"attack": Transfer(source=Negated(), inner=FGM())},
+    "other settings: certificates": {"certificates": ("ibp",)},
+    "other settings: batch": {"batch": 20},
+    "other settings: seed": {"rng": generator("other")},
+}
+
+
+@pytest.mark.parametrize("said", OTHERS)
+def test_batches_of_another_evaluation_are_refused_and_named(tmp_path, said):
+    first = {}
+    if said.startswith("layer"):
+        first = {"model": Tanh(nn.ReLU())}
+    elif "lambda" in said:
+        first = {"model": function(1.0)}
+    elif "attacks" in said:
+        first = {"attack": Transfer(source=Sign(), inner=FGM())}
+    stored(tmp_path, **first)
+    with pytest.raises(AdvlabError) as error:
+        stored(tmp_path, **OTHERS[said])
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_forward_that_was_rewritten_is_evaluated_anew(tmp_path):
+    """The same file, class and weights: only the sign in forward is another."""
+    text = "from evaluated_nets import trained\nfrom torch import nn\nclass Net(nn.Module):\n"
+    text += "    def __init__(self):\n        super().__init__()\n        self.net = trained()\n"
+    text += "    def forward(self, x):\n        return self.net(x)\n"
+    path = tmp_path / "own_net.py"
+
+    def net(written):
+        path.write_text(written)
+        spec = importlib.util.spec_from_file_location("own_net", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module.Net()
+
+    sys.dont_write_bytecode, before = True, sys.dont_write_bytecode
+    try:
+        own = stored(tmp_path / "store", net(text))
+        assert stored(tmp_path / "store", net(text + "# a remark\n")).broken_by == own.broken_by
+        with pytest.raises(AdvlabError, match="made by other code: forward of Net changed;"):
+            stored(tmp_path / "store", net(text.replace("return ", "return -")))
+    finally:
+        sys.dont_write_bytecode = before
+
+
+def test_a_damaged_batch_is_evaluated_again_with_a_line_on_stderr(tmp_path, capsys):
+    whole = without_times(stored(tmp_path).numbers())
+    path = tmp_path / "batch-00000025.safetensors"
+    kept = path.read_bytes()
+    draw = random.Random(0)
+    for _ in range(12):
+        damaged = bytearray(kept)
+        damaged[draw.randrange(len(kept))] ^= 1 << draw.randrange(8)
+        path.write_bytes(damaged)
+        capsys.readouterr()
+        assert without_times(stored(tmp_path).numbers()) == whole
+        assert f"note: {path} is damaged; its rows are evaluated again" in capsys.readouterr().err
+    stored(tmp_path)
+    assert "damaged" not in capsys.readouterr().err
+
+
+def test_a_damaged_note_is_written_anew(tmp_path, capsys):
+    whole = without_times(stored(tmp_path).numbers())
+    about = tmp_path / "about.json"
+    text = about.read_text()
+    for damaged in (text[:-5], text.replace('"batch": 25', '"batch": 35'), "[]", "{}"):
+        assert damaged != text
+        about.write_text(damaged)
+        assert without_times(stored(tmp_path).numbers()) == whole
+        assert "about.json is damaged" in capsys.readouterr().err
+        assert about.read_text() == text
 
 
 def test_rows_come_back_from_disk_as_they_were(tmp_path):

@@ -137,7 +137,7 @@ def _evaluate(
 
     plan(settings["attack"])  # a mistaken name must not cost the batches of an earlier run
     if not resume:
-        BatchStore(store, "").clear()
+        BatchStore(store).clear()
     rng = generator("attack", seed)
     try:
         return evaluate(

@@ -3,9 +3,11 @@
 torch is imported by the functions for tensors only, so that everything else stays light.
 """
 
+import errno
 import hashlib
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -17,6 +19,8 @@ from .errors import AdvlabError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+_SEAL = "sha256"
 
 
 @contextmanager
@@ -41,6 +45,22 @@ def replacing(path: Path) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             part.unlink(missing_ok=True)
+
+
+def check_writable(path: Path) -> None:
+    """Find out whether a file could be made or replaced, and leave everything as it is.
+
+    Args:
+        path: the file; its folder is made if it is missing.
+
+    Raises:
+        OSError: it could not.
+    """
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=path.parent):
+        pass
 
 
 def write_text(path: Path, text: str) -> None:
@@ -105,24 +125,35 @@ def file_checksum(path: Path, algorithm: str = "sha256") -> str:
 
 
 def write_tensors(path: Path, tensors: "Mapping[str, Tensor]", metadata: dict[str, str]) -> None:
-    """Write a safetensors file, all of it or nothing.
+    """Write a safetensors file, all of it or nothing, with a checksum over all that it holds.
 
     Args:
         path: the file to replace or to make; its folder is made if it is missing.
-        tensors: the tensors by name.
+        tensors: the tensors by name; several may share their memory.
         metadata: notes to keep beside them.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
+    whole, seen = {}, set()
+    for name, value in tensors.items():
+        plain = value.detach().contiguous()
+        place = plain.untyped_storage().data_ptr()
+        whole[name] = plain.clone() if place in seen else plain
+        seen.add(place)
     with replacing(path) as part:
-        save_file({k: v.detach().contiguous() for k, v in tensors.items()}, part, metadata)
+        try:
+            save_file(whole, part, {**metadata, _SEAL: _seal(whole, metadata)})
+        except SafetensorError as error:  # of a full disk, for one
+            raise OSError(str(error)) from None
 
 
-def read_tensors(path: Path) -> "tuple[dict[str, Tensor], dict[str, str]]":
+def read_tensors(path: Path, sealed: bool = False) -> "tuple[dict[str, Tensor], dict[str, str]]":
     """Every tensor of a safetensors file and its notes. No code runs.
 
     Args:
         path: a file that `write_tensors` or another program wrote.
+        sealed: whether to refuse a file without a checksum. One that is there is always checked.
 
     Returns:
         The tensors by name, on the CPU, and the notes.
@@ -135,10 +166,29 @@ def read_tensors(path: Path) -> "tuple[dict[str, Tensor], dict[str, str]]":
     try:
         with safe_open(path, framework="pt") as file:
             names: Any = list(file.keys())
-            return {name: file.get_tensor(name) for name in names}, file.metadata() or {}
-    except (SafetensorError, OSError) as error:
-        raise AdvlabError(
-            f"{path} must be a whole safetensors file",
-            str(error),
-            "delete it, or restore it from a copy",
-        ) from None
+            tensors = {name: file.get_tensor(name) for name in names}
+            notes = dict(file.metadata() or {})
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
+        raise _damaged(path, " ".join(str(error).split())) from None
+    seal = notes.pop(_SEAL, None)
+    if seal is None and sealed:
+        raise _damaged(path, "a file without its checksum")
+    if seal is not None and seal != _seal(tensors, notes):
+        raise _damaged(path, "a file that does not match its checksum")
+    return tensors, notes
+
+
+def _damaged(path: Path, came: str) -> AdvlabError:
+    advice = "delete it, or restore it from a copy"
+    return AdvlabError(f"{path} must be a whole safetensors file", came, advice)
+
+
+def _seal(tensors: "Mapping[str, Tensor]", notes: Mapping[str, str]) -> str:
+    """A checksum over names, types, shapes, numbers and notes."""
+    import torch
+
+    found = hashlib.sha256(repr(sorted(notes.items())).encode())
+    for name, value in sorted(tensors.items()):
+        found.update(f"{name!r} {value.dtype} {tuple(value.shape)}".encode())
+        found.update(value.cpu().flatten().view(torch.uint8).numpy())
+    return found.hexdigest()

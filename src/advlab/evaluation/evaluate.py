@@ -17,7 +17,7 @@ from .checks import CheckContext, CheckResults, check_before_attack, check_resul
 from .evaluation import Evaluation
 from .memory import batch_size
 from .progress import EvaluationProgress
-from .resume import BatchStore, batch_key
+from .resume import BatchStore, batch_parts
 from .suites import plan
 from .summary import summarise
 from .validate import validate
@@ -92,9 +92,11 @@ def evaluate(
             warnings += check_before_attack(context)
         for warning in warnings:
             shown.say(f"warning: {warning.text}")
-        # The key looks into the model and all data: only where something is kept under it.
-        key = batch_key(model, x, y, ball, chosen, certificates, batch, seed) if store else ""
-        kept = BatchStore(store, key)
+        parts = {}
+        if store:  # it looks into the model and all data: only where something is kept
+            settings = (ball, chosen, certificates, batch, seed)
+            parts = batch_parts(evaluate_batches, model, x, y, *settings)
+        kept = BatchStore(store, parts)
         size = kept.batch_size(lambda: batch or batch_size(model, x))
         start = time.perf_counter()
         outcomes = evaluate_batches(context, certificates, kept, size, shown)

@@ -1,16 +1,17 @@
 """Finished batches on disk, so that a killed evaluation goes on where it was."""
 
 import json
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from ..core.errors import AdvlabError
 from ..core.files import read_tensors, sha256, write_tensors, write_text
-from ..core.fingerprint import digest
+from ..core.identity import Identity, differences
+from ..losses import evaluating
 from ..threats import Threat
 from .outcomes import Outcomes
 from .suites import Plan
@@ -19,16 +20,18 @@ from .suites import Plan
 class BatchStore:
     """A folder with one safetensors file per batch, each written whole.
 
-    It belongs to one model, one data set and one set of settings, which its key sums up; the batch
-    size is kept too, since memory may differ when the run goes on.
+    It belongs to one model, one data set and one set of settings, which its parts tell; the batch
+    size is kept too, since memory may differ when the run goes on. All files have checksums: what
+    is damaged is computed again, with a line on stderr.
 
     Args:
         folder: where the files are; nothing is kept if None.
-        key: the name of everything that decides the result, see `batch_key`.
+        parts: everything that decides the result, see `batch_parts`.
     """
 
-    def __init__(self, folder: Path | None, key: str):
-        self.folder, self.key = folder, key
+    def __init__(self, folder: Path | None, parts: Mapping[str, str] | None = None):
+        self.folder, self.parts = folder, dict(parts or {})
+        self.key = _seal(self.parts)
 
     def batch_size(self, choose: Callable[[], int]) -> int:
         """The size that the batches here have, or else a chosen one, which is noted."""
@@ -36,22 +39,27 @@ class BatchStore:
             return choose()
         about = self._about()
         if about is None:
-            about = {"key": self.key, "batch": choose()}
-            self._write(json.dumps(about))
-        if about.get("key") != self.key:
+            about = {"parts": self.parts, "batch": choose()}
+            self._write(json.dumps({**about, "sha256": _seal(about)}))
+        changed = differences(about["parts"], self.parts)
+        if changed:
             raise AdvlabError(
-                f"{self.folder} must hold batches of the same model, data and settings",
-                "batches of others",
+                f"{self.folder} must hold batches of the same evaluation",
+                f"some {changed}",
                 "choose another folder, or start anew without resuming",
             )
         return int(about["batch"])
 
     def read(self, first: int) -> Outcomes | None:
-        """The batch that starts at this row, or None if it is not here."""
+        """The batch that starts at this row, or None if it is not here or damaged."""
         path = self._path(first)
         if path is None or not path.is_file():
             return None
-        tensors, notes = read_tensors(path)
+        try:
+            tensors, notes = read_tensors(path, sealed=True)
+        except AdvlabError:
+            _say(f"{path} is damaged; its rows are evaluated again")
+            return None
         if notes.get("key") != self.key:
             return None
         return Outcomes.read(tensors, notes["rows"])
@@ -76,16 +84,29 @@ class BatchStore:
     def _about(self) -> dict[str, Any] | None:
         path = (self.folder or Path()) / "about.json"
         try:
-            return json.loads(path.read_bytes())
+            about = json.loads(path.read_bytes())
+            seal = about.pop("sha256")
         except FileNotFoundError:
             return None
-        except ValueError:
-            raise AdvlabError(f"{path} as it was written", "a damaged file", "delete it") from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            about, seal = {}, ""
+        if seal != _seal(about):
+            _say(f"{path} is damaged; batches of the same evaluation are kept, others made anew")
+            return None
+        return about
 
     def _write(self, text: str) -> None:
         folder = self.folder or Path()
         with _writing(folder):
             write_text(folder / "about.json", text)
+
+
+def _seal(about: Mapping[str, object]) -> str:
+    return sha256(json.dumps(about, sort_keys=True).encode())
+
+
+def _say(line: str) -> None:
+    print(f"note: {line}", file=sys.stderr)
 
 
 class _writing:
@@ -105,14 +126,26 @@ class _writing:
             ) from None
 
 
-def batch_key(
-    model: Callable[[Tensor], Tensor], x: Tensor, y: Tensor, threat: Threat, plan: Plan,
-    certificates: object, batch: int | None, seed: int,
-) -> str:  # fmt: skip
-    """A name for everything that decides the result: same name, same numbers, same kind of file."""
-    parts = [
-        digest(model), digest(x), digest(y), repr(threat),
-        plan.canonical(), repr(certificates), str(batch), str(seed), torch.__version__,
-        *Outcomes.__dataclass_fields__,
-    ]  # fmt: skip
-    return sha256("/".join(parts).encode())[:32]
+def batch_parts(
+    computing: Callable[..., Outcomes], model: Callable[[Tensor], Tensor], x: Tensor, y: Tensor,
+    threat: Threat, plan: Plan, certificates: object, batch: int | None, seed: int,
+) -> dict[str, str]:  # fmt: skip
+    """All that decides the result, by name: same parts, same numbers, same kind of file.
+
+    Args:
+        computing: the function that evaluates a batch, whose code counts.
+        model: the model; its code, layers, weights and types count, wherever it was loaded from.
+        x, y: the data, by content.
+        threat, plan, certificates, batch, seed: the settings.
+    """
+    found = Identity()
+    with evaluating(model):
+        found.model(model)
+    found.add("data: x", x)
+    found.add("data: y", y)
+    settings = {"threat set": threat, "attacks": plan.members, "certificates": certificates}
+    for name, value in {**settings, "batch": batch, "seed": seed}.items():
+        found.add(f"settings: {name}", value)
+    found.add("code: what is stored of a batch", computing, list(Outcomes.__dataclass_fields__))
+    found.versions()
+    return found.parts()

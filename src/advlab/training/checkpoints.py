@@ -19,8 +19,8 @@ def write_state(path: Path, state: Mapping) -> None:
 
 
 def read_state(path: Path) -> dict:
-    """The state that `write_state` stored; another file is refused."""
-    tensors, metadata = read_tensors(path)
+    """The state that `write_state` stored; a damaged file or another one is refused."""
+    tensors, metadata = read_tensors(path, sealed=True)
     if "advlab" not in metadata:
         raise AdvlabError(f"{path} must be a checkpoint of a run", "a file without its notes")
     return _unpack(json.loads(metadata["advlab"]), tensors)

@@ -13,14 +13,16 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
+from ..core.checks import whole
 from ..core.errors import AdvlabError
+from ..core.files import check_writable
 from ..models import Stack
 from . import checkpoints
 from .objectives import StepInfo
 from .penalties import Penalty
 from .progress import training_bar
 from .projections import Projection
-from .run import Run, described
+from .run import Run
 
 ProbeFunction = Callable[[nn.Module], Tensor | float]
 """What to measure of the model: a number or an array; of a stack, one per replicate."""
@@ -47,7 +49,7 @@ class Hook:
         """After the weights moved; `run.step` counts the step just taken."""
 
     def settings(self) -> object:
-        """What identifies the hook in a checkpoint, as JSON.
+        """What identifies the hook in a checkpoint besides its code: values, functions, objects.
 
         None: it is no part of what is computed, and a run may continue with or without it.
         """
@@ -78,6 +80,7 @@ class Probe(Hook):
         at: Collection[int] | None = None,
     ):
         self.measures = dict(measures)
+        self._times = every if at is None else sorted(at)
         self._due = _due(every, at)
 
     @contextmanager
@@ -99,7 +102,7 @@ class Probe(Hook):
             run.log.steps[name].append(run.step)
 
     def settings(self) -> object:
-        return sorted(self.measures)
+        return self.measures, self._times
 
 
 class StopWhen(Hook):
@@ -119,12 +122,15 @@ class StopWhen(Hook):
         reason: str = "the condition held",
     ):
         self.condition, self.reason = condition, reason
-        self._due = _due(every, None)
+        self.every, self._due = every, _due(every, None)
 
     @torch.no_grad()
     def after_gradient(self, run: Run, info: StepInfo) -> None:
         if (self._due(run.step) or info.last) and self.condition(run.model):
             run.stop(self.reason)
+
+    def settings(self) -> object:
+        return self.condition, self.every, self.reason
 
 
 class Penalize(Hook):
@@ -151,7 +157,7 @@ class Penalize(Hook):
                 w.copy_(shrunk)
 
     def settings(self) -> object:
-        return described(self.penalty)
+        return self.penalty
 
 
 class Project(Hook):
@@ -171,7 +177,7 @@ class Project(Hook):
         self.projection.apply(run.stacked, self._start)
 
     def settings(self) -> object:
-        return described(self.projection)
+        return self.projection
 
     def state_dict(self) -> dict:
         return {"start": self._start}
@@ -195,23 +201,25 @@ class ModelSchedule(Hook):
         self.change(run.model, run.step)
 
     def settings(self) -> object:
-        return described(self.change)
+        return self.change
 
 
 class Checkpoint(Hook):
     """Stores the run every so many steps, and continues from the file if there is one.
 
-    It comes last among the hooks, so that it stores what the others left.
+    The file is taken up only if it was made by the same code, from the same initial weights, with
+    the same data, settings, generators and versions; else the error says what differs. It comes
+    last among the hooks, so that it stores what the others left.
 
     Args:
-        path: a safetensors file; it is replaced as a whole.
+        path: a safetensors file with a checksum; it is replaced as a whole.
         every: steps from one checkpoint to the next.
+        reuse: whether to go on from the checkpoint of another run too, with a warning; its weights
+            must fit the model.
     """
 
-    def __init__(self, path: str | Path, every: int = 1000):
-        if every < 1:
-            raise AdvlabError("every must be at least 1", every)
-        self.path, self.every = Path(path), every
+    def __init__(self, path: str | Path, every: int = 1000, reuse: bool = False):
+        self.path, self.every, self.reuse = Path(path), whole("every", every), reuse
 
     @contextmanager
     def during(self, run: Run) -> Iterator[None]:
@@ -219,13 +227,17 @@ class Checkpoint(Hook):
             raise AdvlabError(
                 "Checkpoint as the last of the hooks", [type(hook).__name__ for hook in run.hooks]
             )
+        with _writing(self.path):
+            check_writable(self.path)
+        _ = run.parts  # of the run before its first step
         if self.path.exists():
-            run.load_state_dict(checkpoints.read_state(self.path))
+            run.load_state_dict(checkpoints.read_state(self.path), self.reuse)
         yield
 
     def after_step(self, run: Run) -> None:
         if run.step % self.every == 0:
-            checkpoints.write_state(self.path, run.state_dict())
+            with _writing(self.path):
+                checkpoints.write_state(self.path, run.state_dict())
 
     def settings(self) -> object:
         return None
@@ -247,10 +259,21 @@ class ProgressBar(Hook):
 
 
 def _due(every: int, at: Collection[int] | None) -> Callable[[int], bool]:
-    if every < 1:
-        raise AdvlabError("every must be at least 1", every)
+    whole("every", every)
     return (lambda step: step % every == 0) if at is None else (lambda step: step in at)
 
 
 def _penalised(run: Run) -> list[bool]:
     return [not name.endswith("bias") for name in run.names]
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise AdvlabError(
+            f"{path} must be a file that can be written",
+            error.strerror or error,
+            "choose another place for the checkpoint, or make room",
+        ) from None

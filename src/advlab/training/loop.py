@@ -1,7 +1,7 @@
 """The only training loop: attack, descend, and the hooks in between."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
 import torch
 from torch import nn
@@ -37,6 +37,7 @@ def fit(
     optimizer: Given[Optimizer | OptimizerFactory | None] = None,
     hooks: Given[Sequence[Hook]] = (),
     rng: Given[Rng | int | None] = None,
+    reuse: bool = False,
 ) -> Fit:
     """Train a model in place: W <- W - lr * grad objective(W; x, x~, y), and what hooks add.
 
@@ -60,6 +61,8 @@ def fit(
             model's weights. Plain gradient descent by default. It must be elementwise.
         hooks: what else happens: probes, the audit, penalties, projections, checkpoints, ...
         rng: one generator, or one per replicate; a whole number is a seed.
+        reuse: whether to go on from a checkpoint of another run too (other data, code, settings),
+            with a warning that says what differs. Its weights must fit the model.
 
     Returns:
         A `Fit`: the model, the log of losses and probes, and how the run ended.
@@ -80,6 +83,7 @@ def fit(
         batch=batch,
         hooks=hooks,
         rng=generator("fit") if rng is None else inputs.randomness(rng),
+        reuse=reuse,
     )
     try:
         return train(run)
@@ -132,8 +136,8 @@ def _check_kinds(
 
 def train(run: Run) -> Fit:
     """The loop. Hooks see every step, and once more the gradient at the final weights."""
-    run.model.train()
     with ExitStack() as stack:
+        stack.enter_context(_in_train_mode(run.model))
         for hook in run.hooks:
             stack.enter_context(hook.during(run))
         while True:
@@ -150,6 +154,18 @@ def train(run: Run) -> Fit:
             run.descend(info.grads)
             for hook in run.hooks:
                 hook.after_step(run)
+
+
+@contextmanager
+def _in_train_mode(model: nn.Module) -> Iterator[None]:
+    """Train mode inside, each module's own mode back afterwards."""
+    modes = [(module, module.training) for module in model.modules()]
+    model.train()
+    try:
+        yield
+    finally:
+        for module, mode in modes:
+            module.training = mode
 
 
 def _objective(

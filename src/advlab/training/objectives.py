@@ -112,6 +112,7 @@ class Objective(Config):
         if not each.requires_grad:
             raise AdvlabError("a loss that depends on the weights", "one without a gradient")
         values = context.per_replicate(each)
+        # A weight that the objective does not use has the gradient zero.
         grads = torch.autograd.grad(values.sum(), weights, materialize_grads=True)
         return values.detach(), grads
 

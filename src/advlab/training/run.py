@@ -1,20 +1,20 @@
 """A training run: what it is made of, how it takes a step, and all that a checkpoint holds."""
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
 
-from ..core.config import Config
 from ..core.errors import AdvlabError
 from ..core.randomness import Rng
 from ..models import Stack
 from .batches import Batches
 from .log import Log
 from .objectives import Objective, StepContext
+from .resume import global_randomness, run_parts, take_up
 from .schedules import Schedule
 
 if TYPE_CHECKING:
@@ -69,6 +69,8 @@ class Run:
     """How many steps were taken."""
     lr: float = 0.0
     """The rate of the present step; in `after_step`, of the step just taken."""
+    reuse: bool = False
+    """Whether to go on from the checkpoint of another run too."""
     stopped: str | None = None
     """Why a hook stopped the run."""
     log: Log = field(default_factory=Log)
@@ -82,8 +84,6 @@ class Run:
         self.batches = Batches(len(self.data[1]), self.batch, self.replicates)
         self.diverged_at: list[int | None] = [None] * self.replicates
         self._losses = self.data[0].new_empty(self.steps + 1, self.replicates)
-        rates = [float(group["lr"]) for group in self.optimizer.param_groups]
-        self._rates = rates if self.schedule is None else described(self.schedule)
 
     @property
     def last(self) -> bool:
@@ -138,61 +138,37 @@ class Run:
         status = "diverged" if diverged else "stopped" if self.stopped else "finished"
         return Fit(self.model, self.log, status, self.step, self.diverged_at, self.stopped)
 
-    def settings(self) -> str:
-        """All that decides the run besides the model and the data, as JSON."""
-        groups = [
-            {k: v for k, v in group.items() if k not in ("params", "lr", "initial_lr")}
-            for group in self.optimizer.param_groups
-        ]
-        about = {
-            "steps": self.steps,
-            "batch": self.batch,
-            "rows": list(self.data[0].shape),
-            "objective": described(self.objective),
-            "optimizer": [type(self.optimizer).__name__, groups],
-            "lr": self._rates,
-            "hooks": [[type(hook).__name__, hook.settings()] for hook in self._part_of_run()],
-        }
-        return json.dumps(about, sort_keys=True, default=str)
-
     def state_dict(self) -> dict:
-        """The whole state: settings, model, optimizer, randomness, log, hooks."""
+        """The whole state: what the run is made of, model, optimizer, randomness, log, hooks."""
         return {
-            "settings": self.settings(),
+            "parts": self.parts,
             "model": self.model.state_dict(),
             "optimizer": self.optimizer.state_dict(),
-            "rng": [rng.get_state() for rng in self._generators()],
+            "rng": [rng.get_state() for rng in self.generators()],
+            "global": global_randomness(),
             "batches": self.batches.state_dict(),
             "log": self.log.state_dict(),
-            "hooks": [hook.state_dict() for hook in self._part_of_run()],
+            "hooks": [hook.state_dict() for hook in self.part_of_run()],
             "step": self.step,
             "diverged_at": self.diverged_at,
             "stopped": self.stopped,
         }
 
-    def load_state_dict(self, state: dict) -> None:
-        """Put a fresh run of the same settings to where the state was taken."""
-        if state["settings"] != self.settings():
-            raise AdvlabError(
-                "a checkpoint must come from a run with the same settings",
-                "other settings",
-                "choose another checkpoint file, or delete this one to start anew",
-            )
-        self.model.load_state_dict(state["model"])
-        self.optimizer.load_state_dict(state["optimizer"])
-        for rng, kept in zip(self._generators(), state["rng"], strict=True):
-            rng.set_state(kept)
-        self.batches.load_state_dict(state["batches"])
-        self.log.load_state_dict(state["log"])
-        for hook, kept in zip(self._part_of_run(), state["hooks"], strict=True):
-            hook.load_state_dict(kept)
-        self.step, self.stopped = state["step"], state["stopped"]
-        self.diverged_at = state["diverged_at"]
+    def load_state_dict(self, state: dict, reuse: bool = False) -> None:
+        """Put a fresh run to where the state was taken; of another run only if `reuse` says so."""
+        take_up(self, state, reuse or self.reuse)
 
-    def _part_of_run(self) -> list["Hook"]:
+    @cached_property
+    def parts(self) -> dict[str, str]:
+        """What decides the run, by name. It is to be asked for before the first step."""
+        return run_parts(self)
+
+    def part_of_run(self) -> list["Hook"]:
+        """The hooks that may change what is computed."""
         return [hook for hook in self.hooks if hook.settings() is not None]
 
-    def _generators(self) -> list[torch.Generator]:
+    def generators(self) -> list[torch.Generator]:
+        """The generators of the run: one, or one per replicate."""
         return [self.rng] if isinstance(self.rng, torch.Generator) else list(self.rng)
 
 
@@ -231,17 +207,3 @@ def make_optimizer(
             "an optimizer that updates each weight by itself, from one gradient per step", name
         )
     return made
-
-
-def described(value: object) -> object:
-    """A part of a run as JSON: a config is its class and its fields, a function its name."""
-    if isinstance(value, Config):
-        fields = {name: described(getattr(value, name)) for name in type(value).model_fields}
-        return {type(value).__name__: fields}
-    if isinstance(value, list | tuple):
-        return [described(one) for one in value]
-    if isinstance(value, Tensor):
-        return value.tolist()
-    if callable(value):
-        return getattr(value, "__qualname__", type(value).__name__)
-    return value

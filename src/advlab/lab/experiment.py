@@ -20,6 +20,7 @@ from .store import Store
 from .sweep import Swept, sweep
 
 _NAMES = ("ABOUT", "recipe", "compute", "figure", "verdicts")
+_MOST_SEEDS = 100_000
 
 
 @dataclass(frozen=True)
@@ -39,8 +40,8 @@ class Experiment:
         """The recipe's cases; without `seeds`, as many seeds as the scale asks for."""
         if scale not in self.about.seconds:
             raise AdvlabError(f"a scale of {self.name}: {', '.join(self.about.seconds)}", scale)
-        if seeds is not None and seeds < 1:
-            raise AdvlabError("at least one seed", seeds)
+        if seeds is not None and not 1 <= seeds <= _MOST_SEEDS:
+            raise AdvlabError(f"at least one seed and at most {_MOST_SEEDS:,}", seeds)
         return self.recipe(scale, seeds)
 
     def code(self, scale: Scale) -> str:
@@ -95,6 +96,8 @@ def run(
     reuse: bool = False,
     backend: BackendName = "local",
     address: str | None = None,
+    timeout: float | None = None,
+    memory: int | None = None,
 ) -> Result:
     """Compute what is missing, decide the claims, and leave `<out>/<name>/result-<scale>.json`.
 
@@ -108,6 +111,8 @@ def run(
         reuse: keep stored runs that other code computed, which else are computed again.
         backend: "local", or "ray" for a Ray cluster.
         address: the Ray cluster to join.
+        timeout: seconds that a case may take.
+        memory: bytes that the process of a case may hold in memory.
 
     Returns:
         Verdicts, chart, settings, and where they came from.
@@ -131,6 +136,8 @@ def run(
         source=experiment.source,
         backend=backend,
         address=address,
+        timeout=timeout,
+        memory=memory,
     )
     about = experiment.about
     result = Result(

@@ -347,7 +347,8 @@ def test_limits_are_only_for_local(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--seeds", "999999999999"], "at most 100,000; got 999999999999"),
+        (["--seeds", "999999999999"], "at most 1,000,000; got 999999999999"),
+        (["--seeds", "900000"], "200,000 cases; got 900,000, for about 1,350,000 cases"),
         (["--jobs", "100000"], "jobs on this machine; got 100000"),
         (["--timeout", "soon"], "10m or 2h; got 'soon'"),
         (["--memory", "4 loaves"], "500M or 4G; got '4 loaves'"),
@@ -363,7 +364,7 @@ def test_absurd_sizes_are_refused_in_one_line(tmp_path, capsys, options, words):
 
 
 def test_absurd_seeds_and_jobs_are_refused_by_the_library(tmp_path):
-    with pytest.raises(AdvlabError, match="at most 100,000"):
+    with pytest.raises(AdvlabError, match="at most 1,000,000"):
         lab.run(toy_numpy.__file__, seeds=10**12, out=tmp_path)
     for jobs in (0, -1, 10**6):
         with pytest.raises(AdvlabError, match="one per core is the default"):

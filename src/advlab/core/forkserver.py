@@ -53,7 +53,7 @@ _START = (
 )
 
 
-class Server:
+class ForkServer:
     """The process that forks workers; the one that `server` gives is kept for later.
 
     Args:
@@ -65,10 +65,10 @@ class Server:
         self._requests, theirs = socket.socketpair()
         self._lock = threading.Lock()
         self.variables = dict(variables)
-        handle = str(theirs.fileno())
+        handle, path = str(theirs.fileno()), json.dumps(list(map(str, sys.path)))
         with theirs, _no_ctrl_c():
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _START, json.dumps(sys.path), handle, *modules],
+                [sys.executable, "-P", "-c", _START, path, handle, *modules],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 env={**os.environ, **variables},
@@ -103,24 +103,26 @@ class Server:
         self._process.returncode = 0
 
 
-_servers: dict[tuple[str, ...], Server] = {}
+_servers: dict[bool, ForkServer] = {}
+"""By whether they have torch, which is what takes long to import."""
 _starting = threading.Lock()
 
 
-def server(variables: Mapping[str, str]) -> Server:
-    """This process's server for the libraries that it has imported by now.
+def server(variables: Mapping[str, str]) -> ForkServer:
+    """This process's server, with the libraries that this process had imported when it started.
 
     Args:
         variables: environment variables of the server and its workers, besides their parent's.
     """
-    loaded = [name for name in _HEAVY if name in sys.modules]
     # Elsewhere than on Linux, libraries may not survive a fork; there workers import them.
-    modules = tuple(loaded) if sys.platform == "linux" else ()
+    loaded = [name for name in _HEAVY if name in sys.modules and sys.platform == "linux"]
     with _starting:
-        found = _servers.get(modules)
-        if found is None or not found.alive():
-            found = _servers[modules] = Server(variables, modules)
-        return found
+        torch = "torch" in loaded or True in _servers
+        if torch in _servers and not _servers[torch].alive():
+            _servers.pop(torch).close()
+        if torch not in _servers:
+            _servers[torch] = ForkServer(variables, loaded)
+        return _servers[torch]
 
 
 def _close() -> None:
@@ -157,7 +159,7 @@ class Worker:
         function: what it calls; see `_answer`.
     """
 
-    def __init__(self, server: Server, function: Any):
+    def __init__(self, server: ForkServer, function: Any):
         self._server = server
         self.pid: int | None = None
         self.ended, self.code = False, None

@@ -14,13 +14,12 @@ from ..core.fingerprint import code_fingerprint
 from ..report import Result, Verdict, undecide
 from . import provenance
 from .backends import BackendName
-from .case import About, Case, Computed, Scale
+from .case import About, Case, Computed, Scale, check_seeds
 from .loader import find, name
 from .store import Store
 from .sweep import Swept, sweep
 
 _NAMES = ("ABOUT", "recipe", "compute", "figure", "verdicts")
-_MOST_SEEDS = 100_000
 
 
 @dataclass(frozen=True)
@@ -40,8 +39,8 @@ class Experiment:
         """The recipe's cases; without `seeds`, as many seeds as the scale asks for."""
         if scale not in self.about.seconds:
             raise AdvlabError(f"a scale of {self.name}: {', '.join(self.about.seconds)}", scale)
-        if seeds is not None and not 1 <= seeds <= _MOST_SEEDS:
-            raise AdvlabError(f"at least one seed and at most {_MOST_SEEDS:,}", seeds)
+        if seeds is not None:
+            check_seeds(seeds, lambda few: len(self.recipe(scale, few)))
         return self.recipe(scale, seeds)
 
     def code(self, scale: Scale) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 import joblib
 
 from ..core.errors import AdvlabError
-from ..core.forkserver import Server, Worker, server
+from ..core.forkserver import ForkServer, Worker, server
 from ..core.progress import duration
 from .threads import VARIABLES, in_worker
 
@@ -243,7 +243,7 @@ def _answers(worker: Worker) -> list[tuple[str, Any]]:
     return found
 
 
-def _server() -> Server:
+def _server() -> ForkServer:
     return server(dict.fromkeys(VARIABLES, "1"))
 
 

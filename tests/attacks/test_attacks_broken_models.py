@@ -1,4 +1,4 @@
-"""Models that are no numbers somewhere, or edit what they are given: attacks say so, and no more."""
+"""Models that give no numbers somewhere, or edit what they are given: attacks say so."""
 
 import attack_specimens as specimens
 import pytest

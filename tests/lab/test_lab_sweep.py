@@ -2,7 +2,6 @@
 
 import math
 import os
-import signal
 import sys
 
 import numpy as np
@@ -148,17 +147,6 @@ def test_workers_store_failures_too(tmp_path):
     assert swept.table["x"].to_list() == [2.0, 3.0]
     assert [failure.case["x"] for failure in swept.failed] == [0.0, 1.0]
     assert "ValueError" in swept.failed[0].reason
-
-
-def test_a_killed_worker_ends_the_sweep_and_the_next_one_goes_on(tmp_path):
-    def killed(case: Point) -> pl.DataFrame:
-        if case.x == 3.0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return square(case)
-
-    with pytest.raises(AdvlabError, match="fewer --jobs"):
-        lab.sweep(POINTS, killed, tmp_path, jobs=2)
-    assert lab.sweep(POINTS, square, tmp_path, jobs=2).table["y"].to_list() == [0.0, 1.0, 4.0, 9.0]
 
 
 def test_one_thread_and_back():

@@ -1,11 +1,15 @@
 """advlab run: compute experiments and decide their claims."""
 
 import json
+import math
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
+
+from ..core.errors import AdvlabError
 
 if TYPE_CHECKING:
     from ..report import Result
@@ -13,6 +17,13 @@ if TYPE_CHECKING:
 _FAILED_CASES = 3
 _LONG = 10.0
 _COLUMNS = ("id", "claim", "outcome", "measured", "low", "high", "rule")
+_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_BYTES = {
+    letter + end: 1024**power
+    for power, letter in enumerate(("", "k", "m", "g", "t"))
+    for end in ("", "b", "ib")
+    if letter or end != "ib"
+}
 _COLOURS = {"supported": "green", "refuted": "red", "undecided": "yellow"}
 
 
@@ -38,6 +49,12 @@ Engine = Annotated[
 Address = Annotated[
     str | None, typer.Option(help="The Ray cluster; $RAY_ADDRESS, or one made here, if left out.")
 ]
+Timeout = Annotated[
+    str | None, typer.Option(metavar="TIME", help="What a case may take: 90 (seconds), 10m, 2h.")
+]
+Memory = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="What a case may hold in memory: 500M, 4G.")
+]
 
 
 def run(
@@ -51,12 +68,15 @@ def run(
     reuse: Reuse = False,
     engine: Engine = "local",
     address: Address = None,
+    timeout: Timeout = None,
+    memory: Memory = None,
 ) -> None:
     """Run experiments and decide their claims.
 
     Only what is missing in the folder of runs is computed, so an interrupted run is continued by
     the same command. Runs that other code computed are counted and computed again; --reuse keeps
-    them. Cases that fail are named, tried again next time, and make the exit code 3.
+    them. Cases that fail, kill their process or take more than --timeout or --memory are named,
+    tried again next time, and make the exit code 3.
 
     Examples:
 
@@ -66,11 +86,15 @@ def run(
       advlab run generalization --json --out runs
       advlab run my_package.my_figure
       advlab run path/to/my_figure.py --fresh
+      advlab run generalization --timeout 10m --memory 4G
       advlab run generalization --engine ray --address head:6379
     """
     from ..papers import select
 
-    chosen = select(*names)  # a mistaken name is told before anything heavy is imported
+    # A mistake is told before anything heavy is imported.
+    chosen = select(*names)
+    seconds_each = _amount(timeout, _SECONDS, "a time such as 90, 10m or 2h")
+    bytes_each = _amount(memory, _BYTES, "a size such as 500M or 4G")
 
     from .. import lab
     from ..core.progress import duration
@@ -93,12 +117,26 @@ def run(
             reuse=reuse,
             backend=engine,
             address=address,
+            # A time that never ends: even the cases of a single job then have a process of their
+            # own, which they may kill.
+            timeout=seconds_each or (math.inf if engine == "local" else None),
+            memory=int(bytes_each) if bytes_each else None,
         )
         failed += len(result.failed)
         _show(result, as_json)
     if failed:
         _say(f"{failed} cases failed; the same command tries them again")
         raise typer.Exit(_FAILED_CASES)
+
+
+def _amount(text: str | None, units: dict[str, float], expected: str) -> float | None:
+    """A number with a unit, in the unit whose name may be left out."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text.strip().lower())
+    if found is None or found[2] not in units or not float(found[1]) > 0:
+        raise AdvlabError(expected, repr(text))
+    return float(found[1]) * units[found[2]]
 
 
 def _show(result: "Result", as_json: bool) -> None:

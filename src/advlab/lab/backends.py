@@ -1,65 +1,30 @@
 """Where the cases of a sweep are computed: on the cores of this machine, or on a Ray cluster.
 
 A backend has `outcomes(settle, calls)`: what `settle(*call)` gives for each call, in any order, as
-soon as it is there. Closing that generator ends the workers.
+soon as it is there; `Lost` for a call whose worker died or was over a limit. Closing that generator
+ends the workers. Workers on this machine call `settle(*call, began=say)`, and a limit of time is
+counted from when `settle` says so.
 """
 
-import concurrent.futures
 import logging
 import os
-import signal
 import socket
 import sys
-import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from itertools import islice
-from multiprocessing import resource_tracker
 from typing import Any, Literal
 
-import joblib
-
 from ..core.errors import AdvlabError
+from .local import Call, Limits, Local, Outcomes
+from .threads import in_worker
 
 BackendName = Literal["local", "ray"]
-Call = tuple[Any, ...]
-Outcomes = Generator[Any, None, None]
 
 _RETRIES = 3
 _SECONDS_TO_ANSWER = 10.0
 _SECONDS_TO_STOP = 5.0
-
-
-@dataclass(frozen=True)
-class Local:
-    """This process for one job, else worker processes on as many cores as there are."""
-
-    jobs: int | None = None
-
-    def outcomes(self, settle: Callable[..., Any], calls: Sequence[Call]) -> Outcomes:
-        jobs = min(self.jobs or joblib.cpu_count(), len(calls))
-        if jobs <= 1:
-            for call in calls:
-                yield settle(*call)
-            return
-        with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-            pool = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", max_nbytes=None)
-        with _ctrl_c_is_ours():
-            outcomes: Any = pool(joblib.delayed(_in_worker)(settle, *call) for call in calls)
-        try:
-            for outcome in outcomes:  # noqa: UP028 - the close below must not warn
-                yield outcome
-        except concurrent.futures.BrokenExecutor as error:
-            raise AdvlabError(
-                "workers that live until their cases are done",
-                "one that was killed",
-                "memory may be short: run again with fewer --jobs; stored cases are kept",
-            ) from error
-        finally:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                outcomes.close()
 
 
 @dataclass(frozen=True)
@@ -117,33 +82,36 @@ class Ray:
 Backend = Local | Ray
 
 
-def backend(name: BackendName, jobs: int | None = None, address: str | None = None) -> Backend:
+def backend(
+    name: BackendName,
+    jobs: int | None = None,
+    address: str | None = None,
+    limits: Limits = Limits(),  # noqa: B008 - it is frozen
+) -> Backend:
     """The backend of a name.
 
     Args:
         name: "local" or "ray".
         jobs: how many cases are computed at once; as many as there are cores if left out.
         address: the Ray cluster to join; with "ray" only.
+        limits: what a case may take; with "local" only.
     """
     if name == "ray":
+        if limits.asked:
+            raise AdvlabError(
+                "limits of time and memory only with the engine local", "limits with ray"
+            )
         return Ray(jobs, address)
     if address is not None:
         raise AdvlabError(
             "an address only with the engine ray", f"{address!r} with {name}", "add --engine ray"
         )
-    return Local(jobs)
-
-
-def _in_worker(settle: Callable[..., Any], *call: Any) -> Any:
-    if torch := sys.modules.get("torch"):
-        with suppress(RuntimeError):  # it can be set only once per process
-            torch.set_num_interop_threads(1)
-    return settle(*call)
+    return Local(jobs, limits)
 
 
 def _from_afar(sent: tuple[Any, ...]) -> Any:
     _, settle, *call = sent
-    return _in_worker(settle, *call)
+    return in_worker(settle, *call)
 
 
 @dataclass(frozen=True)
@@ -244,14 +212,3 @@ def _unreachable(place: str, error: Exception) -> AdvlabError:
         words,
         "`ray start --head` makes one and says its address",
     )
-
-
-@contextmanager
-def _ctrl_c_is_ours() -> Iterator[None]:
-    """Processes started in here never hear Ctrl-C, which a terminal sends to all: we end them."""
-    resource_tracker.ensure_running()  # starting it later would let the signal through again
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)

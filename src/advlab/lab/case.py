@@ -1,6 +1,6 @@
 """What a figure file hands to the lab: its cases, what it is about, and what a case gives."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -50,6 +50,26 @@ def blocks(seeds: int, size: int) -> list[dict[str, Any]]:
     return [
         {"seed": first, "replicates": min(size, seeds - first)} for first in range(0, seeds, size)
     ]
+
+
+_FEW_SEEDS, _MOST_SEEDS, _MOST_CASES = 1000, 1_000_000, 200_000
+
+
+def check_seeds(seeds: int, count: Callable[[int], int]) -> None:
+    """Refuse what would fill the memory with cases before the first one is computed.
+
+    Args:
+        seeds: the number of replicates that somebody asks for.
+        count: how many cases a number of seeds makes; it is asked for few of them only.
+    """
+    if not 1 <= seeds <= _MOST_SEEDS:
+        raise AdvlabError(f"at least one seed and at most {_MOST_SEEDS:,}", seeds)
+    if seeds > _FEW_SEEDS:
+        cases = round(count(_FEW_SEEDS) * seeds / _FEW_SEEDS)
+        if cases > _MOST_CASES:
+            raise AdvlabError(
+                f"seeds for at most {_MOST_CASES:,} cases", f"{seeds:,}, for about {cases:,} cases"
+            )
 
 
 class About(Config):

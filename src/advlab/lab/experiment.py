@@ -15,7 +15,7 @@ from ..core.fingerprint import code_fingerprint
 from ..report import Result, Verdict, undecide
 from . import provenance
 from .backends import BackendName
-from .case import About, Case, Computed, Scale
+from .case import About, Case, Computed, Scale, check_seeds
 from .loader import find, name
 from .store import ReadOnly, Store
 from .sweep import Swept, sweep
@@ -40,8 +40,8 @@ class Experiment:
         """The recipe's cases; without `seeds`, as many seeds as the scale asks for."""
         if scale not in self.about.seconds:
             raise AdvlabError(f"a scale of {self.name}: {', '.join(self.about.seconds)}", scale)
-        if seeds is not None and seeds < 1:
-            raise AdvlabError("at least one seed", seeds)
+        if seeds is not None:
+            check_seeds(seeds, lambda few: len(self.recipe(scale, few)))
         return self.recipe(scale, seeds)
 
     def code(self, scale: Scale) -> str:
@@ -96,6 +96,8 @@ def run(
     reuse: bool = False,
     backend: BackendName = "local",
     address: str | None = None,
+    timeout: float | None = None,
+    memory: int | None = None,
 ) -> Result:
     """Compute what is missing, decide the claims, and leave `<out>/<name>/result-<scale>.json`.
 
@@ -111,6 +113,8 @@ def run(
         reuse: keep stored runs that other code computed, which else are computed again.
         backend: "local", or "ray" for a Ray cluster.
         address: the Ray cluster to join.
+        timeout: seconds that a case may take.
+        memory: bytes that the process of a case may hold in memory.
 
     Returns:
         Verdicts, chart, settings, and where they came from.
@@ -134,6 +138,8 @@ def run(
         source=experiment.source,
         backend=backend,
         address=address,
+        timeout=timeout,
+        memory=memory,
     )
     about = experiment.about
     result = Result(

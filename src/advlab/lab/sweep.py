@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +18,7 @@ from .backends import Backend, BackendName
 from .backends import backend as backend_of
 from .case import Case, Computed
 from .loader import find
+from .local import Limits, Lost
 from .progress import SweepProgress
 from .store import Corrupt, ReadOnly, Store, Stored, encode
 from .threads import one_thread
@@ -50,25 +51,33 @@ def sweep(
     source: str | None = None,
     backend: BackendName = "local",
     address: str | None = None,
+    timeout: float | None = None,
+    memory: int | None = None,
+    retries: int = 1,
 ) -> Swept:
     """Give every case a run in `folder`, computing only what is missing, and read them all.
 
     The table depends on the cases and the code alone: not on `jobs`, nor on the backend, nor on how
     often the sweep was stopped, nor on other processes that work in the same folder. A case whose
-    compute raises is stored as failed and tried again next time. A run that other code computed
-    (see `core.fingerprint.code_fingerprint`) is computed again.
+    compute raises, kills its worker or takes more than it may is stored as failed and tried again
+    next time. A run that other code computed (see `core.fingerprint.code_fingerprint`) is computed
+    again.
 
     Args:
         cases: settings that differ from each other, one run per case.
         compute: gives the rows of a case, or `lab.Computed` with arrays too.
         folder: where the runs are kept.
-        jobs: worker processes; as many as there are cores if left out, none for 1.
+        jobs: worker processes; as many as there are cores if left out. With 1 and no limit, cases
+            are computed in this process.
         fresh: forget the runs of these cases first.
         reuse: keep runs that other code computed.
         source: the file or module that `compute` comes from, where workers cannot import it by
             the name of its module.
         backend: "local", or "ray", whose workers must see `folder` under the same path.
         address: the Ray cluster to join.
+        timeout: seconds that a case may take; with "local" only, as `memory`.
+        memory: bytes that the process of a case may hold in memory.
+        retries: how often a case is tried again, after the others, when its worker was killed.
 
     Returns:
         The table of all cases in their order, what failed, and the seconds of computing.
@@ -76,7 +85,7 @@ def sweep(
     Example:
         swept = sweep([Case(size=n) for n in (10, 20)], compute, "runs/sizes", jobs=2)
     """
-    where = backend_of(backend, jobs, address)
+    where = backend_of(backend, jobs, address, Limits(timeout, memory, retries))
     store = Store(Path(folder).absolute())
     by_key = {case.key(): case for case in cases}
     if len(by_key) < len(cases):
@@ -137,9 +146,12 @@ def _compute(missing: list[Case], work: "_Work", where: Backend, stored: int) ->
             for wait in (False, True):
                 if wait and todo:
                     progress.say(f"waiting for {len(todo)} cases that another process computes")
-                calls = [(work, case, wait) for case in todo.values()]
-                with closing(where.outcomes(_settle, calls)) as outcomes:
-                    for key, state in outcomes:
+                calls = [(case, wait) for case in todo.values()]
+                with closing(where.outcomes(partial(_settle, work), calls)) as outcomes:
+                    for outcome in outcomes:
+                        key, state = (
+                            _record(store, outcome) if isinstance(outcome, Lost) else outcome
+                        )
                         if state != "busy":
                             progress.settled(todo.pop(key), failed=state == "failed")
             store.clean()  # of workers that were killed and replaced
@@ -155,7 +167,7 @@ def _compute(missing: list[Case], work: "_Work", where: Backend, stored: int) ->
 
 @dataclass(frozen=True)
 class _Work:
-    """What all cases of a sweep have in common; sent to the workers with each case.
+    """What all cases of a sweep have in common; sent to each worker once.
 
     `first` stands before what refers to the experiment's file, so it is unpickled before that.
     """
@@ -208,7 +220,19 @@ def _imported(source: str | None) -> _Import:
     return _Import(source)
 
 
-def _settle(work: _Work, case: Case, wait: bool) -> tuple[str, State]:
+def _record(store: Store, lost: Lost) -> tuple[str, State]:
+    """Store why a worker could not say itself what became of its case."""
+    case, _ = lost.call
+    with store.lock(case.key(), 0.0) as mine:
+        if not mine:
+            return case.key(), "busy"
+        store.write_failure(case, lost.error)
+        return case.key(), "failed"
+
+
+def _settle(
+    work: _Work, case: Case, wait: bool, began: Callable[[], object] = bool
+) -> tuple[str, State]:
     key, store = case.key(), work.store
     with store.lock(key, -1.0 if wait else 0.0) as mine:
         if not mine:
@@ -220,6 +244,7 @@ def _settle(work: _Work, case: Case, wait: bool) -> tuple[str, State]:
         except Corrupt:
             store.set_aside(case)
         work.check()
+        began()
         start = time.perf_counter()
         try:
             with one_thread():

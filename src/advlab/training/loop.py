@@ -125,9 +125,7 @@ def _check_kinds(
     inputs.check_weights(model)
     trained_weights(model)
     if objective is not None:
-        inputs.instance(
-            "an objective", objective, Objective, "for example Adversarial(ball=ball)"
-        )
+        inputs.instance("an objective", objective, Objective, "for example Adversarial(ball=ball)")
     if not (optimizer is None or callable(optimizer) or isinstance(optimizer, Optimizer)):
         raise AdvlabError("an optimizer, or a class of torch.optim", f"{optimizer!r:.60}")
     if not isinstance(hooks, Sequence) or not all(isinstance(hook, Hook) for hook in hooks):

@@ -223,5 +223,5 @@ def test_other_bytes_of_the_published_size_are_refused(tmp_path, packed):
     end = ".gz" if packed else ""
     (folder / f"t10k-images-idx3-ubyte{end}").write_bytes(images)
     (folder / f"t10k-labels-idx1-ubyte{end}").write_bytes(labels)
-    with pytest.raises(AdvlabError, match="as it was published .* of the same size"):
+    with pytest.raises(AdvlabError, match=r"as it was published .* of the same size"):
         mnist.load(directory=tmp_path, split="test")

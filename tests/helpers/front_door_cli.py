@@ -112,21 +112,27 @@ ATTACK = {
 }  # fmt: skip
 
 MODELS = {
-    "factory": ("nets.py:factory", WORKS), "class": ("nets.py:Net", WORKS),
-    "function": ("nets.py:function", WORKS), "tuple": ("nets.py:packed", WORKS),
-    "in-place ReLU": ("nets.py:inplace", WORKS), "train mode": ("nets.py:training", WORKS),
+    "factory": ("nets.py:factory", WORKS),
+    "class": ("nets.py:Net", WORKS),
+    "function": ("nets.py:function", WORKS),
+    "tuple": ("nets.py:packed", WORKS),
+    "in-place ReLU": ("nets.py:inplace", WORKS),
+    "train mode": ("nets.py:training", WORKS),
     "factory with an argument": ("nets.py:needs", "a model that takes inputs of shape"),
     "factory with arguments": ("nets.py:both", "nets.py:both needs width, depth"),
     "class with arguments": ("nets.py:Wide", "nets.py:Wide needs width"),
     "factory that fails": ("nets.py:fails", "ZeroDivisionError"),
     "number": ("nets.py:number", "a model or a function that makes one"),
     "None": ("nets.py:nothing", "a model or a function that makes one"),
-    "words": ("nets.py:words", "returns a tensor of scores"), "NaN": ("nets.py:nan", "finite"),
+    "words": ("nets.py:words", "returns a tensor of scores"),
+    "NaN": ("nets.py:nan", "finite"),
     "absent": ("nets.py:absent", "a module without 'absent'"),
-    "no file": ("no.py:net", "no.py"), "no module": ("nowhere:net", "no module 'nowhere'"),
-    "no object": ("nets.py:", "nets.py"), "no colon": ("nets", "which is no file"),
-    "a folder": ("folder.npz", "which is no file"), "empty": ("''", "no file"),
-    "text file": ("notes.pt2", "as torch wrote it|sandbox|notes.pt2"),
+    "no file": ("no.py:net", "no.py"),
+    "no module": ("nowhere:net", "no module 'nowhere'"),
+    "no object": ("nets.py:", "nets.py"),
+    "no colon": ("nets", "which is no file"),
+    "a folder": ("folder.npz", "which is no file"),
+    "empty": ("''", "no file"),
     "weights alone": ("net.safetensors", "no --architecture"),
     "weights missing": ("no.safetensors", "does not exist"),
     "weights": ("net.safetensors --architecture nets.py:Net", WORKS),
@@ -180,7 +186,6 @@ def prepare(folder: Path) -> None:
     (folder / "folder.npz").mkdir()
     (folder / "empty").mkdir()
     (folder / "nets.py").write_text(NETS)
-    (folder / "notes.pt2").write_text("not a program")
     (folder / "data.pkl").write_bytes(b"\x80")
     weights = {"weight": torch.zeros(3, 4), "bias": torch.zeros(3)}
     save_file(weights, folder / "net.safetensors")

@@ -3,7 +3,6 @@
 from typing import Any, Literal
 
 from pydantic import PositiveInt
-from torch import Tensor
 
 from ..core.inputs import Given, TensorLike
 from ..core.randomness import Rng

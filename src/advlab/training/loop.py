@@ -46,7 +46,7 @@ def fit(
 
     Args:
         model: a network, or a `Stack` of R networks, which train as each would alone.
-        x: inputs (n, ...), a tensor, array or lists; for a stack (R, n, ...), one set per replicate.
+        x: inputs (n, ...), a tensor, array or lists; for a stack (R, n, ...), a set per replicate.
         y: labels (n,); for a stack (R, n).
         steps: how many steps to take.
         lr: the step size, or a `Schedule` of it. None if `optimizer` was made with its own.
@@ -121,9 +121,7 @@ def _check_kinds(
     inputs.check_weights(model)
     trained_weights(model)
     if objective is not None:
-        inputs.instance(
-            "an objective", objective, Objective, "for example Adversarial(ball=ball)"
-        )
+        inputs.instance("an objective", objective, Objective, "for example Adversarial(ball=ball)")
     if not (optimizer is None or callable(optimizer) or isinstance(optimizer, Optimizer)):
         raise AdvlabError("an optimizer, or a class of torch.optim", f"{optimizer!r:.60}")
     if not isinstance(hooks, Sequence) or not all(isinstance(hook, Hook) for hook in hooks):

@@ -14,7 +14,8 @@ from .input_checks import (
     normalised_outside,
     probabilities_not_logits,
 )
-from .model_checks import gradients, not_finite, randomness, train_mode
+from .model_checks import gradients, randomness, train_mode
+from .model_checks import not_finite as not_finite
 from .monotonicity import over_radii, over_steps
 
 BEFORE_ATTACK: tuple[Callable[[CheckContext], list[CheckWarning]], ...] = (

@@ -1,4 +1,4 @@
-"""Models that give no numbers somewhere, or edit what they are given: attacks say so."""
+"""Models that are no numbers somewhere, or edit their inputs: attacks say so, and leave data be."""
 
 import attack_specimens as specimens
 import pytest

@@ -133,7 +133,6 @@ MODELS = {
     "no colon": ("nets", "which is no file"),
     "a folder": ("folder.npz", "which is no file"),
     "empty": ("''", "no file"),
-    "text file": ("notes.pt2", "as torch wrote it|sandbox|notes.pt2"),
     "weights alone": ("net.safetensors", "no --architecture"),
     "weights missing": ("no.safetensors", "does not exist"),
     "weights": ("net.safetensors --architecture nets.py:Net", WORKS),
@@ -187,7 +186,6 @@ def prepare(folder: Path) -> None:
     (folder / "folder.npz").mkdir()
     (folder / "empty").mkdir()
     (folder / "nets.py").write_text(NETS)
-    (folder / "notes.pt2").write_text("not a program")
     (folder / "data.pkl").write_bytes(b"\x80")
     weights = {"weight": torch.zeros(3, 4), "bias": torch.zeros(3)}
     save_file(weights, folder / "net.safetensors")

@@ -47,7 +47,7 @@ def fit(
 
     Args:
         model: a network, or a `Stack` of R networks, which train as each would alone.
-        x: inputs (n, ...), a tensor, array or lists; for a stack (R, n, ...), one set per replicate.
+        x: inputs (n, ...), a tensor, array or lists; for a stack (R, n, ...), a set per replicate.
         y: labels (n,); for a stack (R, n).
         steps: how many steps to take.
         lr: the step size, or a `Schedule` of it. None if `optimizer` was made with its own.

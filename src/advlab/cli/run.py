@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 _FAILED_CASES = 3
 _LONG = 10.0
 _COLUMNS = ("id", "claim", "outcome", "measured", "low", "high", "rule")
-_SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-_BYTES = {
+_SECONDS: dict[str, float] = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_BYTES: dict[str, float] = {
     letter + end: 1024**power
     for power, letter in enumerate(("", "k", "m", "g", "t"))
     for end in ("", "b", "ib")

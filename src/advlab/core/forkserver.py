@@ -331,9 +331,9 @@ def _answer(calls: Connection) -> None:
                 return
             try:
                 if function is None:
-                    function = ForkingPickler.loads(message)
+                    function = ForkingPickler.loads(message)  # type: ignore[attr-defined]
                     continue
-                call = ForkingPickler.loads(message)
+                call = ForkingPickler.loads(message)  # type: ignore[attr-defined]
                 value = function(*call, began=lambda: calls.send(("began", None)))
             except Exception as error:
                 _flush()

@@ -76,7 +76,7 @@ class Identity:
         first: dict[int, str] = {}
         tensors: dict[str, Any] = {}
         modes = []
-        for place, module in model.named_modules():
+        for place, module in model.named_modules():  # type: ignore[attr-defined]
             held = _tensors(module)
             shapes = [
                 (name, tuple(value.shape), first.setdefault(id(value), f"{place}.{name}"))

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from advlab.core.identity import Identity, differences
+from advlab.core.identity import Fingerprint, differences
 
 FILE = '''
 import functools
@@ -86,7 +86,7 @@ def load(folder, text=FILE, name="own_model"):
 
 
 def parts(model) -> dict[str, str]:
-    found = Identity()
+    found = Fingerprint()
     found.model(model)
     return found.parts()
 
@@ -199,10 +199,10 @@ def test_a_file_that_changed_after_its_import_is_not_what_runs(tmp_path):
 def test_every_process_gives_the_same(tmp_path):
     load(tmp_path)
     code = (
-        "import json, torch, own_model as m; from advlab.core.identity import Identity\n"
-        "found = Identity(); found.model(m.Net()); one = found.parts()\n"
-        "found = Identity(); found.model(m.make(2.0)); two = found.parts()\n"
-        "found = Identity(); found.versions(); found.add('data: x', {'b', 'a', 'c'}, m.MEAN)\n"
+        "import json, torch, own_model as m; from advlab.core.identity import Fingerprint\n"
+        "found = Fingerprint(); found.model(m.Net()); one = found.parts()\n"
+        "found = Fingerprint(); found.model(m.make(2.0)); two = found.parts()\n"
+        "found = Fingerprint(); found.versions(); found.add('data: x', {'b', 'a', 'c'}, m.MEAN)\n"
         "print(json.dumps([one, two, found.parts()]))"
     )
     command = [sys.executable, "-c", code]
@@ -251,7 +251,7 @@ def test_cycles_end():
 )
 def test_values_count_by_content(one, other):
     def part(value):
-        found = Identity()
+        found = Fingerprint()
         found.add("data: x", value)
         return found.parts()
 

@@ -190,5 +190,5 @@ def _seal(tensors: "Mapping[str, Tensor]", notes: Mapping[str, str]) -> str:
     found = hashlib.sha256(repr(sorted(notes.items())).encode())
     for name, value in sorted(tensors.items()):
         found.update(f"{name!r} {value.dtype} {tuple(value.shape)}".encode())
-        found.update(value.cpu().flatten().view(torch.uint8).numpy())
+        found.update(value.cpu().flatten().view(torch.uint8).numpy().data)
     return found.hexdigest()

@@ -168,6 +168,25 @@ def test_closures_settings_types_and_modes(tmp_path):
     assert differences(parts(nn.Conv2d(1, 1, 3)), parts(nn.Conv2d(1, 1, 3, stride=2))) != ""
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("how", ["script", "trace", "fx", "export", "compile"])
+def test_programs_are_known_by_their_code(how):
+    def program(act):
+        torch.manual_seed(0)
+        net, x = nn.Sequential(nn.Linear(2, 2), act).eval(), torch.zeros(1, 2)
+        return {
+            "script": lambda: torch.jit.script(net),
+            "trace": lambda: torch.jit.trace(net, x),
+            "fx": lambda: torch.fx.symbolic_trace(net),
+            "export": lambda: torch.export.export(net, (x,)).module(),
+            "compile": lambda: torch.compile(net),
+        }[how]()
+
+    were = parts(program(nn.ReLU()))
+    assert differences(were, parts(program(nn.ReLU()))) == ""
+    assert differences(were, parts(program(nn.Tanh()))) != ""
+
+
 def test_two_lambdas_in_one_line_are_two():
     one, two = (lambda x: x), (lambda x: -x)
     assert differences(parts(one), parts(two)) != ""

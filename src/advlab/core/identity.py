@@ -327,7 +327,7 @@ def _attributes(module: Any) -> dict[str, object]:
         return {"code": code and (code[0], vars(code[1]))}
     if isinstance(module, torch.fx.GraphModule):
         return {"code": module.code}
-    if type(module).__name__ == "OptimizedModule":  # of torch.compile
+    if type(module).__name__ in ("OptimizedModule", "GuardsFn"):  # of torch.compile, torch.export
         return {}
     kept: dict[str, object] = {}
     for name, value in sorted(vars(module).items()):

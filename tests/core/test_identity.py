@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import nn
 
-from advlab.core.identity import Identity, differences
+from advlab.core.identity import Fingerprint, differences
 
 FILE = '''
 import functools
@@ -86,7 +86,7 @@ def load(folder, text=FILE, name="own_model"):
 
 
 def parts(model) -> dict[str, str]:
-    found = Identity()
+    found = Fingerprint()
     found.model(model)
     return found.parts()
 
@@ -168,6 +168,25 @@ def test_closures_settings_types_and_modes(tmp_path):
     assert differences(parts(nn.Conv2d(1, 1, 3)), parts(nn.Conv2d(1, 1, 3, stride=2))) != ""
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("how", ["script", "trace", "fx", "export", "compile"])
+def test_programs_are_known_by_their_code(how):
+    def program(act):
+        torch.manual_seed(0)
+        net, x = nn.Sequential(nn.Linear(2, 2), act).eval(), torch.zeros(1, 2)
+        return {
+            "script": lambda: torch.jit.script(net),
+            "trace": lambda: torch.jit.trace(net, x),
+            "fx": lambda: torch.fx.symbolic_trace(net),
+            "export": lambda: torch.export.export(net, (x,)).module(),
+            "compile": lambda: torch.compile(net),
+        }[how]()
+
+    were = parts(program(nn.ReLU()))
+    assert differences(were, parts(program(nn.ReLU()))) == ""
+    assert differences(were, parts(program(nn.Tanh()))) != ""
+
+
 def test_two_lambdas_in_one_line_are_two():
     one, two = (lambda x: x), (lambda x: -x)
     assert differences(parts(one), parts(two)) != ""
@@ -199,10 +218,10 @@ def test_a_file_that_changed_after_its_import_is_not_what_runs(tmp_path):
 def test_every_process_gives_the_same(tmp_path):
     load(tmp_path)
     code = (
-        "import json, torch, own_model as m; from advlab.core.identity import Identity\n"
-        "found = Identity(); found.model(m.Net()); one = found.parts()\n"
-        "found = Identity(); found.model(m.make(2.0)); two = found.parts()\n"
-        "found = Identity(); found.versions(); found.add('data: x', {'b', 'a', 'c'}, m.MEAN)\n"
+        "import json, torch, own_model as m; from advlab.core.identity import Fingerprint\n"
+        "found = Fingerprint(); found.model(m.Net()); one = found.parts()\n"
+        "found = Fingerprint(); found.model(m.make(2.0)); two = found.parts()\n"
+        "found = Fingerprint(); found.versions(); found.add('data: x', {'b', 'a', 'c'}, m.MEAN)\n"
         "print(json.dumps([one, two, found.parts()]))"
     )
     command = [sys.executable, "-c", code]
@@ -251,7 +270,7 @@ def test_cycles_end():
 )
 def test_values_count_by_content(one, other):
     def part(value):
-        found = Identity()
+        found = Fingerprint()
         found.add("data: x", value)
         return found.parts()
 

@@ -1,6 +1,6 @@
 """What a result rests on, part by part: the code, the model as it computes, the data, the settings.
 
-    now = Identity()
+    now = Fingerprint()
     now.model(net)
     now.add("data: x", x)
     differences(stored_parts, now.parts())  # "made by other code: forward of Net changed"
@@ -35,7 +35,7 @@ _BOOKKEEPING = {"_parameters", "_buffers", "_modules", "training", "_compiled_ca
 _HOOKS = re.compile(r"_(forward|backward|full_backward)\w*hooks\w*")
 
 
-class Identity:
+class Fingerprint:
     """The parts of what a result rests on, each a name and a hash.
 
     Names begin with their kind: "code: ", "model: ", "data: ", "settings: " or "versions: ".
@@ -62,7 +62,7 @@ class Identity:
             found = getattr(sys.modules.get(name), "__version__", "none")
             self._parts[f"versions: {name}"] = str(found)
 
-    def model(self, model: object) -> None:
+    def model(self, model: Any) -> None:
         """Add a model: its code, the settings of each layer, weights, types and mode.
 
         Args:
@@ -327,7 +327,7 @@ def _attributes(module: Any) -> dict[str, object]:
         return {"code": code and (code[0], vars(code[1]))}
     if isinstance(module, torch.fx.GraphModule):
         return {"code": module.code}
-    if type(module).__name__ == "OptimizedModule":  # of torch.compile
+    if type(module).__name__ in ("OptimizedModule", "GuardsFn"):  # of torch.compile, torch.export
         return {}
     kept: dict[str, object] = {}
     for name, value in sorted(vars(module).items()):

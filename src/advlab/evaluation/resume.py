@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..core.errors import AdvlabError
 from ..core.files import read_tensors, sha256, write_tensors, write_text
-from ..core.identity import Identity, differences
+from ..core.identity import Fingerprint, differences
 from ..losses import evaluating
 from ..threats import Threat
 from .outcomes import Outcomes
@@ -138,7 +138,7 @@ def batch_parts(
         x, y: the data, by content.
         threat, plan, certificates, batch, seed: the settings.
     """
-    found = Identity()
+    found = Fingerprint()
     with evaluating(model):
         found.model(model)
     found.add("data: x", x)

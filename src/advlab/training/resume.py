@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ..core.errors import AdvlabError
-from ..core.identity import Identity, differences
+from ..core.identity import Fingerprint, differences
 from ..losses import resolve
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def run_parts(run: "Run") -> dict[str, str]:
     """All that decides a run before its first step, by name (`core.identity`)."""
-    found = Identity()
+    found = Fingerprint()
     found.model(run.model)
     x, y = run.data
     found.add("data: x", x)

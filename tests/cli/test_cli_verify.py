@@ -202,6 +202,17 @@ def test_foreign_files_are_named(runs):
     assert any("report.html" in note for one in found for note in one.notes)
 
 
+def test_what_was_set_aside_is_a_note_and_a_figure_may_be_called_failed(runs):
+    store = the_store(runs)
+    (store / "corrupt").mkdir()
+    shutil.copytree(a_run(runs), store / "corrupt" / f"{a_run(runs).name}-0")
+    shutil.copytree(store, runs / "failed")
+    found = {one.name: one for one in verify(runs)}
+    assert [found[name].whole for name in (store.name, "failed")] == [2, 2]
+    assert any("not in use: 1" in note for note in found[store.name].notes)
+    assert problems(runs) == []
+
+
 def test_a_result_whose_runs_are_gone_or_changed_is_stale(runs, capsys):
     store, run = the_store(runs), a_run(runs)
     record = json.loads(unseal((run / "run.json").read_bytes()))

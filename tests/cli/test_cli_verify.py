@@ -202,6 +202,17 @@ def test_foreign_files_are_named(runs):
     assert any("report.html" in note for one in found for note in one.notes)
 
 
+def test_what_was_set_aside_is_a_note_and_a_figure_may_be_called_failed(runs):
+    store = the_store(runs)
+    (store / "corrupt").mkdir()
+    shutil.copytree(a_run(runs), store / "corrupt" / f"{a_run(runs).name}-0")
+    shutil.copytree(store, runs / "failed")
+    found = {one.name: one for one in verify(runs)}
+    assert [found[name].whole for name in (store.name, "failed")] == [2, 2]
+    assert any("not in use: 1" in note for note in found[store.name].notes)
+    assert problems(runs) == []
+
+
 def test_a_result_whose_runs_are_gone_or_changed_is_stale(runs, capsys):
     store, run = the_store(runs), a_run(runs)
     record = json.loads(unseal((run / "run.json").read_bytes()))
@@ -266,22 +277,23 @@ def test_verify_and_report_write_nothing_into_a_read_only_store(runs, tmp_path, 
 
 
 @pytest.mark.skipif(not shutil.which("unshare"), reason="needs namespaces")
-def test_a_disk_that_is_really_read_only_is_enough(tmp_path):
+@pytest.mark.parametrize("failing", [3, 4])
+def test_a_disk_that_is_really_read_only_is_enough(tmp_path, failing):
     file, runs = tmp_path / "fine.py", tmp_path / "runs"
-    file.write_text(SMALL.replace("case.size == 3", "case.size == 4"))
+    file.write_text(SMALL.replace("case.size == 3", f"case.size == {failing}"))
     lab.run(str(file), jobs=1, out=runs)
     lines = (
         "from advlab import lab; from advlab.lab.verify import verify",
         f"result = lab.run({str(file)!r}, jobs=1, out={str(runs)!r})",
-        f"print(len(result.runs), [problem for one in verify({str(runs)!r}) for problem in "
-        "one.problems])",
+        f"problems = [problem for one in verify({str(runs)!r}) for problem in one.problems]",
+        "print(len(result.runs), len(result.failed), problems)",
     )
     script = 'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" || exit 77; exec "$2" -c "$3"'
     command = ["unshare", "-rm", "sh", "-c", script, "sh", runs, sys.executable, "\n".join(lines)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 77 or done.stderr.startswith("unshare"):
         pytest.skip("no namespaces here")
-    assert done.stdout == "3 []\n"
+    assert done.stdout == ("2 1 []\n" if failing == 3 else "3 0 []\n")
     assert "read-only: nothing was written" in done.stderr
 
 

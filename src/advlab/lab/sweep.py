@@ -98,10 +98,14 @@ def sweep(
             store.discard(case)
     runs = _stored(by_key, work)
     missing = [case for key, case in by_key.items() if key not in runs]
-    if missing and refused:
-        raise refused
     if missing:
-        _compute(missing, work, where, stored=len(runs))
+        try:
+            if refused:
+                raise refused
+            _compute(missing, work, where, stored=len(runs))
+        except ReadOnly:  # a finished store can be read, with its failures as they are recorded
+            if not all(store.failure(case) for case in missing):
+                raise
     return _collect(cases, work, runs)
 
 

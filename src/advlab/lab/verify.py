@@ -29,7 +29,7 @@ _KEY = re.compile(r"[0-9a-f]{16}")
 _RESULT = re.compile(r"result-\w+\.json")
 _OURS = re.compile(f"{_KEY.pattern}|{_RESULT.pattern}")
 _DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
-_SET_ASIDE = ("corrupt", "failed", ".locks")
+_SET_ASIDE = ("corrupt", "failed")
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,16 @@ def folders(root: Path) -> Iterator[tuple[Path, list[str], list[str]]]:
     """
     for place, inner, files in os.walk(root):
         yield Path(place), sorted(inner), sorted(files)
+        aside = _SET_ASIDE if _is_store(inner, files) else ()
         inner[:] = sorted(
             name
             for name in inner
-            if not (name.startswith(".") or name in _SET_ASIDE or _KEY.fullmatch(name))
+            if not (name.startswith(".") or name in aside or _KEY.fullmatch(name))
         )
+
+
+def _is_store(inner: list[str], files: list[str]) -> bool:
+    return ".locks" in inner or any(map(_OURS.fullmatch, [*inner, *files]))
 
 
 def _below(root: Path) -> Iterator[Checked]:
@@ -118,7 +123,7 @@ def _below(root: Path) -> Iterator[Checked]:
             checked = Checked(name)
             _run(place.resolve(), checked, name)
             yield checked
-        elif ".locks" in inner or any(map(_OURS.fullmatch, [*inner, *files])):
+        elif _is_store(inner, files):
             yield _store(place, name, inner, files)
         else:
             yield Checked(name, notes=_not_checked(place, files))
@@ -145,7 +150,7 @@ def _store(place: Path, name: str, inner: list[str], files: list[str]) -> Checke
     _failures(place / "failed", checked, f"{name}/failed")
     aside = _names(place / "corrupt")
     if aside:
-        checked.notes.append(f"{name}: {len(aside)} damaged runs set aside in corrupt/, not in use")
+        checked.notes.append(f"{name}: set aside in corrupt/, not in use: {len(aside)}")
     _code(names[::-1], place, runs, checked)
     return checked
 

@@ -4,6 +4,7 @@ import json
 import math
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -129,7 +130,7 @@ def run(
         raise typer.Exit(_FAILED_CASES)
 
 
-def _amount(text: str | None, units: dict[str, float], expected: str) -> float | None:
+def _amount(text: str | None, units: Mapping[str, float], expected: str) -> float | None:
     """A number with a unit, in the unit whose name may be left out."""
     if text is None:
         return None

@@ -4,8 +4,9 @@ import json
 import math
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -91,10 +92,8 @@ def run(
     """
     from ..papers import select
 
-    # A mistake is told before anything heavy is imported.
-    chosen = select(*names)
-    seconds_each = _amount(timeout, _SECONDS, "a time such as 90, 10m or 2h")
-    bytes_each = _amount(memory, _BYTES, "a size such as 500M or 4G")
+    # Mistakes are told before anything heavy is imported.
+    chosen, limits = select(*names), _limits(timeout, memory, engine)
 
     from .. import lab
     from ..core.progress import duration
@@ -103,25 +102,13 @@ def run(
     estimates = [experiment.estimate(scale, seeds) for experiment in experiments]
     for experiment in experiments:
         experiment.code(scale)  # reads all files now, before anyone changes them during a long run
+    runs: dict[str, Any] = {"out": out, "fresh": fresh, "reuse": reuse}
+    where: dict[str, Any] = {"jobs": jobs, "backend": engine, "address": address, **limits}
     failed = 0
     for experiment, seconds in zip(experiments, estimates, strict=True):
         if seconds >= _LONG:
             _say(f"{experiment.name} at {scale} scale takes about {duration(seconds)} from nothing")
-        result = lab.run(
-            experiment,
-            scale=scale,
-            seeds=seeds,
-            jobs=jobs,
-            out=out,
-            fresh=fresh,
-            reuse=reuse,
-            backend=engine,
-            address=address,
-            # A time that never ends: even the cases of a single job then have a process of their
-            # own, which they may kill.
-            timeout=seconds_each or (math.inf if engine == "local" else None),
-            memory=int(bytes_each) if bytes_each else None,
-        )
+        result = lab.run(experiment, scale=scale, seeds=seeds, **runs, **where)
         failed += len(result.failed)
         _show(result, as_json)
     if failed:
@@ -129,7 +116,16 @@ def run(
         raise typer.Exit(_FAILED_CASES)
 
 
-def _amount(text: str | None, units: dict[str, float], expected: str) -> float | None:
+def _limits(timeout: str | None, memory: str | None, engine: str) -> dict[str, Any]:
+    seconds = _amount(timeout, _SECONDS, "a time such as 90, 10m or 2h")
+    size = _amount(memory, _BYTES, "a size such as 500M or 4G")
+    if seconds is None and engine == "local":
+        # Even the cases of a single job then have a process of their own, which they may kill.
+        seconds = math.inf
+    return {"timeout": seconds, "memory": None if size is None else int(size)}
+
+
+def _amount(text: str | None, units: Mapping[str, float], expected: str) -> float | None:
     """A number with a unit, in the unit whose name may be left out."""
     if text is None:
         return None

@@ -47,6 +47,7 @@ _HEAVY = (
     "jaxtyping",
     "clarabel",
 )
+_load: Callable[[bytes], Any] = ForkingPickler.loads  # pyright: ignore[reportAttributeAccessIssue]
 _START = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
     "from advlab.core.forkserver import serve; serve(int(sys.argv[2]), sys.argv[3:])"
@@ -331,9 +332,9 @@ def _answer(calls: Connection) -> None:
                 return
             try:
                 if function is None:
-                    function = ForkingPickler.loads(message)  # type: ignore[attr-defined]
+                    function = _load(message)
                     continue
-                call = ForkingPickler.loads(message)  # type: ignore[attr-defined]
+                call = _load(message)
                 value = function(*call, began=lambda: calls.send(("began", None)))
             except Exception as error:
                 _flush()

@@ -59,9 +59,8 @@ def sweep(
 
     The table depends on the cases and the code alone: not on `jobs`, nor on the backend, nor on how
     often the sweep was stopped, nor on other processes that work in the same folder. A case whose
-    compute raises, kills its worker or takes more than it may is stored as failed and tried again
-    next time. A run that other code computed (see `core.fingerprint.code_fingerprint`) is computed
-    again.
+    compute raises, kills its worker or takes too much is stored as failed and tried again next
+    time. A run that other code computed (`core.fingerprint.code_fingerprint`) is computed again.
 
     Args:
         cases: settings that differ from each other, one run per case.

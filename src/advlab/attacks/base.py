@@ -121,7 +121,8 @@ class BestSoFar:
     def value(self, point: Tensor) -> Float[Tensor, " batch"]:
         """The loss of each row at a point of the threat set, remembered."""
         with torch.no_grad():
-            value = _loss_at(self.loss, point)
+            own = isinstance(self.loss, ModelLoss)
+            value = self.loss(point) if own else inputs.call(self.loss, point)
         self.forwards += len(point)
         self.note(point, value)
         return value
@@ -165,8 +166,9 @@ class BestSoFar:
         worse = ~(value <= self._worst.loss)
         if not bool(worse.any()):
             return
-        value = _judged(point, value)
-        worse = value > self._worst.loss
+        if bool(value.isnan().any()):
+            value = _judged(point, value)
+            worse = value > self._worst.loss
         rows = worse.reshape(-1, *[1] * (point.ndim - 1))
         self._worst = Attacked(
             torch.where(rows, point, self._worst.x), torch.where(worse, value, self._worst.loss)
@@ -282,11 +284,6 @@ def explained(best: "BestSoFar") -> Iterator[None]:
         raise
 
 
-def _loss_at(loss: Loss, point: Tensor) -> Given[Tensor]:
-    """The loss, which cannot edit the point; a ModelLoss sees to that itself."""
-    return loss(point) if isinstance(loss, ModelLoss) else inputs.call(loss, point)
-
-
 def _judged(point: Tensor, value: Tensor) -> Tensor:
     """Values that compare: not a number is the worst, except where the point is none itself."""
     nan = value.isnan()
@@ -309,8 +306,10 @@ def value_and_gradient(loss: Loss, point: Tensor) -> tuple[Tensor, Tensor]:
         return own(point.detach())
     with torch.enable_grad():
         leaf = point.detach().requires_grad_()
-        value = _loss_at(loss, leaf)
-        inputs.instance("a loss that gives a tensor, one value per example", value, Tensor, "")
+        value = loss(leaf) if isinstance(loss, ModelLoss) else inputs.call(loss, leaf)
+        if not isinstance(value, Tensor):
+            came = type(value).__name__
+            raise AdvlabError("a loss that gives a tensor, one value per example", came)
         if not value.requires_grad:
             return value, torch.zeros_like(leaf)
         (grad,) = torch.autograd.grad(value.sum(), leaf, materialize_grads=True)

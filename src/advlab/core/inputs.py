@@ -177,8 +177,8 @@ def scores(outputs: Any) -> Tensor:
     )
 
 
-_EDITS: "weakref.WeakKeyDictionary[Any, bool]" = weakref.WeakKeyDictionary()
-"""Functions that were called before, and whether they edit their input in place."""
+EDITS: dict[int, bool] = {}
+"""By id, functions that were called before, and whether they edit their input in place."""
 
 
 def call(function: Callable[[Tensor], Any], x: Tensor) -> Any:
@@ -191,11 +191,10 @@ def call(function: Callable[[Tensor], Any], x: Tensor) -> Any:
         function: a model, or a loss of inputs.
         x: its input.
     """
-    edits = _known(function)
-    if edits:
+    edits = EDITS.get(id(function))
+    if edits or x.is_inference():
         return function(x.clone())
-    kept = x.detach().clone() if edits is None and not x.is_inference() else None
-    before = 0 if x.is_inference() else x._version
+    kept, before = x.detach().clone() if edits is None else None, x._version
     try:
         outputs = function(x)
     except RuntimeError as error:
@@ -203,37 +202,34 @@ def call(function: Callable[[Tensor], Any], x: Tensor) -> Any:
             raise
         _remember(function, edits=True)
         return function(x.clone())
-    if x.is_inference() or x._version == before:
+    if x._version == before:
         if kept is not None:
             _remember(function, edits=False)
         return outputs
     _remember(function, edits=True)
     if kept is None:
-        raise AdvlabError(
-            "a model that leaves its inputs alone", "one that has begun to edit them in place",
-            "begin its forward with x = x.clone()",
-        )  # fmt: skip
+        raise edited()
     with torch.no_grad():
         x.copy_(kept)
     return function(x.clone())
 
 
-def _known(function: object) -> bool | None:
-    # Objects with an equality of their own could be taken for one another.
-    if type(function).__eq__ is not object.__eq__:
-        return None
-    try:
-        return _EDITS.get(function)
-    except TypeError:
-        return None
+def edited() -> AdvlabError:
+    """The error for a function that edits its input after calls in which it did not."""
+    return AdvlabError(
+        "a model that leaves its inputs alone",
+        "one that has begun to edit them in place",
+        "begin its forward with x = x.clone()",
+    )
 
 
 def _remember(function: object, *, edits: bool) -> None:
-    if type(function).__eq__ is object.__eq__:
-        try:
-            _EDITS[function] = edits
-        except TypeError:
-            return
+    try:
+        if id(function) not in EDITS:
+            weakref.finalize(function, EDITS.pop, id(function), None).atexit = False
+    except TypeError:  # cannot be watched: nothing is known of whoever has this id next
+        return
+    EDITS[id(function)] = edits
 
 
 def check_weights(model: object) -> None:

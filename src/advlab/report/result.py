@@ -17,11 +17,13 @@ class Failure(Config):
 
 
 class Maker(Config):
-    """What computed some runs of a result: versions, commit and code of that time."""
+    """What computed some runs of a result: versions, commit, code and data of then."""
 
     versions: dict[str, str]
     commit: str
     code: str
+    data: dict[str, str] = Field(default_factory=dict)
+    """Checksums of the data files that were read, by name."""
     runs: int
 
 

@@ -18,7 +18,16 @@ from advlab.lab.verify import verify
 
 MODEL = "evaluated_nets:trained"
 QUICK = ("--eps", "0.1", "--box", "0,1", "--attack", "fast", "--no-certificates")
-TIMES = {"seconds", "certifying_seconds", "finished", "folder", "members", "commit"}
+TIMES = {
+    "sha256",
+    "seal",
+    "seconds",
+    "certifying_seconds",
+    "finished",
+    "folder",
+    "members",
+    "commit",
+}
 
 
 def called(*arguments: object) -> int:

@@ -219,6 +219,15 @@ def test_batches_of_another_evaluation_are_refused_and_named(tmp_path, said):
     assert "\n" not in str(error.value)
 
 
+def test_batches_of_another_evaluation_are_kept_if_asked(tmp_path, capsys):
+    own = stored(tmp_path)
+    other = stored(tmp_path, model=function(1.0), reuse=True)
+    assert other.broken_by == own.broken_by
+    assert "they are kept, as reuse asks" in capsys.readouterr().err
+    with pytest.raises(AdvlabError, match="or keep them with reuse"):
+        stored(tmp_path, model=function(1.0))
+
+
 def test_a_forward_that_was_rewritten_is_evaluated_anew(tmp_path):
     """The same file, class and weights: only the sign in forward is another."""
     text = "from evaluated_nets import trained\nfrom torch import nn\nclass Net(nn.Module):\n"

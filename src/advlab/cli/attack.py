@@ -57,6 +57,9 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of the examples drawn and o
 Checks = Annotated[bool, typer.Option(help="Look for reasons to doubt the result.")]
 Certificates = Annotated[bool, typer.Option(help="Look for an upper bound.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Go on where a stopped run was.")]
+Reuse = Annotated[
+    bool, typer.Option("--reuse", help="With --resume: keep batches that other code or data made.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -71,6 +74,7 @@ def attack(
     out: Out = None,
     as_json: AsJson = False,
     resume: Resume = False,
+    reuse: Reuse = False,
     seed: Seed = 0,
     architecture: Architecture = None,
     trust: Trust = False,
@@ -109,6 +113,7 @@ def attack(
         "certificates": None if certificates else (),
         "batch": batch,
         "checks": checks,
+        "reuse": reuse,
         "transfer": load_model(transfer, trust=trust)[0] if transfer else None,
     }
     found = _evaluate(net, sample, ball, seed, folder / "batches", resume, settings)

@@ -37,6 +37,7 @@ def evaluate(
     progress: bool = False,
     transfer: Given[nn.Module | None] = None,
     store: Given[Path | str | None] = None,
+    reuse: bool = False,
 ) -> Evaluation:
     """How robust is this model: clean error, and the robust error between two bounds.
 
@@ -68,6 +69,7 @@ def evaluate(
         transfer: another model of the same inputs; the checks try its perturbations too.
         store: a folder for finished batches, which are not computed again: a run that was stopped
             and continued gives the same result.
+        reuse: whether to keep batches there of another model, data, code or settings too.
 
     Returns:
         An `Evaluation`: `clean_error`, `robust_error` (a lower bound), `certified_error` (an upper
@@ -96,7 +98,7 @@ def evaluate(
         if store:  # it looks into the model and all data: only where something is kept
             settings = (ball, chosen, certificates, batch, seed)
             parts = batch_parts(evaluate_batches, model, x, y, *settings)
-        kept = BatchStore(store, parts)
+        kept = BatchStore(store, parts, reuse)
         size = kept.batch_size(lambda: batch or batch_size(model, x))
         start = time.perf_counter()
         outcomes = evaluate_batches(context, certificates, kept, size, shown)

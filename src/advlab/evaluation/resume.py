@@ -27,10 +27,13 @@ class BatchStore:
     Args:
         folder: where the files are; nothing is kept if None.
         parts: everything that decides the result, see `batch_parts`.
+        reuse: keep the batches of another evaluation, with a line that says what differs.
     """
 
-    def __init__(self, folder: Path | None, parts: Mapping[str, str] | None = None):
-        self.folder, self.parts = folder, dict(parts or {})
+    def __init__(
+        self, folder: Path | None, parts: Mapping[str, str] | None = None, reuse: bool = False
+    ):
+        self.folder, self.parts, self.reuse = folder, dict(parts or {}), reuse
         self.key = _seal(self.parts)
 
     def batch_size(self, choose: Callable[[], int]) -> int:
@@ -42,11 +45,14 @@ class BatchStore:
             about = {"parts": self.parts, "batch": choose()}
             self._write(json.dumps({**about, "sha256": _seal(about)}))
         changed = differences(about["parts"], self.parts)
-        if changed:
+        if changed and self.reuse:
+            _say(f"{self.folder} holds batches {changed}; they are kept, as reuse asks")
+            self.parts, self.key = about["parts"], _seal(about["parts"])
+        elif changed:
             raise AdvlabError(
                 f"{self.folder} must hold batches of the same evaluation",
                 f"some {changed}",
-                "choose another folder, or start anew without resuming",
+                "choose another folder, start anew without resuming, or keep them with reuse",
             )
         return int(about["batch"])
 

@@ -11,7 +11,7 @@ demo: .venv/.installed
 	$(BIN)/advlab report --out demo --to report.html
 
 test: .venv/.installed
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(JOBS) $(ARGS)
 
 nightly: .venv/.installed
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m nightly $(ARGS)

@@ -183,10 +183,6 @@ def _damaged(path: Path, came: str) -> AdvlabError:
     return AdvlabError(f"{path} must be a whole safetensors file", came, advice)
 
 
-DATA_READ: dict[str, str] = {}
-"""Data files that this process has read ("mnist/train-labels-idx1-ubyte.gz"), with their sha256."""
-
-
 def _seal(tensors: "Mapping[str, Tensor]", notes: Mapping[str, str]) -> str:
     """A checksum over names, types, shapes, numbers and notes."""
     import torch

@@ -5,7 +5,7 @@ import os
 import tarfile
 import tempfile
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -16,7 +16,7 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, Trans
 
 from ..core.config import Config
 from ..core.errors import AdvlabError
-from ..core.files import DATA_READ, file_checksum
+from ..core.files import file_checksum
 
 Split = Literal["train", "test"]
 
@@ -165,8 +165,7 @@ def find(name: str, file: str, directory: str | os.PathLike[str] | None = None) 
 def check_published(name: str, path: Path) -> None:
     """Refuse a file with the name and the size of a published one, and other content.
 
-    Files of other sizes, such as a small set of the same format, are the user's own. Whatever is
-    read is noted with its checksum (`core.files.DATA_READ`): runs record what they rest on.
+    Files of other sizes, such as a small set of the same format, are the user's own.
 
     Args:
         name: the data set.
@@ -175,30 +174,15 @@ def check_published(name: str, path: Path) -> None:
     published = {file.name: (file.size, file.sha256) for file in SETS[name].files} | UNPACKED
     about = path.stat()
     size, expected = published.get(path.name, (-1, ""))
+    if about.st_size != size:
+        return
     came = _content(path, about.st_size, about.st_mtime_ns)
-    DATA_READ[f"{name}/{path.name}"] = came
-    if about.st_size == size and came != expected:
+    if came != expected:
         raise AdvlabError(
             f"{path.name} as it was published (sha256 {expected[:12]}...)",
             f"{path} of the same size with sha256 {came[:12]}...",
             f"delete it and run `advlab data fetch {name}`, or give your own data another name",
         )
-
-
-def same_data(read: Mapping[str, str]) -> bool:
-    """Whether data files hold what they held when they were read.
-
-    Args:
-        read: checksums by name, as `DATA_READ` has them.
-    """
-    for name, checksum in read.items():
-        path = find(*name.split("/", 1))
-        if path is None:
-            return False
-        about = path.stat()
-        if _content(path, about.st_size, about.st_mtime_ns) != checksum:
-            return False
-    return True
 
 
 @cache

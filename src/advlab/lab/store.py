@@ -19,7 +19,7 @@ import safetensors
 import safetensors.numpy
 
 from ..core.errors import AdvlabError
-from ..core.files import DATA_READ, remove, sha256, sync_folder, write_synced
+from ..core.files import remove, sha256, sync_folder, write_synced
 from ..core.seal import Unsealed, seal, unseal
 from . import provenance
 from .case import Case, Computed
@@ -51,8 +51,6 @@ class Stored:
     versions: dict[str, str] = field(default_factory=dict)
     commit: str = ""
     sha256: str = ""
-    data: dict[str, str] = field(default_factory=dict)
-    """Checksums of the data files that the process had read, by name."""
 
 
 def encode(computed: object) -> dict[str, bytes]:
@@ -166,7 +164,6 @@ class Store:
                 seconds=float(run["seconds"]),
                 code=_text(run, "code"),
                 versions=dict(run.get("versions", {})),
-                data=dict(run.get("data", {})),
                 commit=_text(run, "commit"),
                 sha256=sha256(record),
             )
@@ -192,7 +189,6 @@ class Store:
             "code": code,
             "versions": provenance.versions(),
             "commit": provenance.commit(),
-            "data": dict(DATA_READ),
             "finished": provenance.now(),
             "sha256": {name: sha256(data) for name, data in whole.items()},
         }

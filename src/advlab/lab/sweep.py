@@ -7,7 +7,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from typing import Any, Literal
 
 import polars as pl
 
@@ -120,7 +120,7 @@ def _refused(store: Store) -> ReadOnly | None:
 def _stored(by_key: Mapping[str, Case], work: "_Work") -> dict[str, Stored]:
     """The runs that need no computing."""
     runs: dict[str, Stored] = {}
-    other, elsewhere, store = 0, 0, work.store
+    other, store = 0, work.store
     for key, case in by_key.items():
         try:
             run = store.read(case, arrays=False)
@@ -128,26 +128,15 @@ def _stored(by_key: Mapping[str, Case], work: "_Work") -> dict[str, Stored]:
             _say(f"corrupt run, moved to {store.root / 'corrupt'} and computed again: {error}")
             continue
         other += run is not None and run.code != work.code
-        elsewhere += run is not None and not _same_data(run)
-        if work.accepts(run):
+        if run and work.accepts(run.code):
             runs[key] = run
             with suppress(ReadOnly):
                 store.forget_failure(case)
-    then = "kept, as --reuse asks" if work.reuse else "computed again (--reuse keeps them)"
-    for number, words in ((other, "by other code"), (elsewhere, "from other data")):
-        if number:
-            count = f"{number} run{'' if number == 1 else 's'}"
-            _say(f"{store.root.name}: computed {words}: {count}, {then}")
+    if other:
+        then = "kept, as --reuse asks" if work.reuse else "computed again (--reuse keeps them)"
+        count = f"{other} run{'' if other == 1 else 's'}"
+        _say(f"{store.root.name}: computed by other code: {count}, {then}")
     return runs
-
-
-def _same_data(run: Stored) -> bool:
-    """Whether the data files that a run rests on are still the same."""
-    if not run.data:
-        return True
-    from ..data.directory import same_data
-
-    return same_data(run.data)
 
 
 def _compute(missing: list[Case], work: "_Work", where: Backend, stored: int) -> None:
@@ -173,7 +162,7 @@ def _compute(missing: list[Case], work: "_Work", where: Backend, stored: int) ->
             with suppress(AdvlabError):
                 store.clean(timeout=2.0)
             if isinstance(error, KeyboardInterrupt):
-                done = stored + sum(store.code(case) == work.code for case in missing)
+                done = stored + sum(work.accepts(store.code(case)) for case in missing)
                 total = stored + len(missing)
                 progress.say(f"stopped: {done} of {total} cases are stored; run it again to go on")
             raise
@@ -197,9 +186,9 @@ class _Work:
         fields = (self.first, self.compute, self.kinds, self.code, self.store, self.reuse)
         return (_Work, fields)
 
-    def accepts(self, run: Stored | None) -> TypeGuard[Stored]:
-        """Is there a run that needs no computing: of this code and these data, or kept as asked?"""
-        return run is not None and (self.reuse or (run.code == self.code and _same_data(run)))
+    def accepts(self, code: str | None) -> bool:
+        """Does a run that this code computed need no computing?"""
+        return code is not None and (self.reuse or code == self.code)
 
     def check(self) -> None:
         """A worker may have imported newer files than those that the sweep began with."""
@@ -253,7 +242,7 @@ def _settle(
             return key, "busy"
         try:
             run = store.read(case)
-            if work.accepts(run):
+            if run and work.accepts(run.code):
                 return key, "stored"
         except Corrupt:
             store.set_aside(case)
@@ -275,7 +264,7 @@ def _collect(cases: Iterable[Case], work: _Work, runs: dict[str, Stored]) -> Swe
     found: dict[str, Stored] = {}
     for case in cases:
         run = runs.get(case.key()) or work.store.read(case, arrays=False)
-        if not work.accepts(run):
+        if run is None or not work.accepts(run.code):
             reason = work.store.failure(case) or "its run was changed while the sweep went on"
             failed.append(Failure(case=case.model_dump(mode="json"), reason=reason))
             continue
@@ -291,7 +280,7 @@ def _makers(runs: Iterable[Stored]) -> list[Maker]:
     """Which code, versions and commits computed runs, each once."""
     makers: list[Maker] = []
     for run in runs:
-        one = Maker(versions=run.versions, commit=run.commit, code=run.code, data=run.data, runs=1)
+        one = Maker(versions=run.versions, commit=run.commit, code=run.code, runs=1)
         same = [maker.model_copy(update={"runs": 1}) == one for maker in makers]
         if any(same):
             n = same.index(True)

@@ -17,13 +17,11 @@ class Failure(Config):
 
 
 class Maker(Config):
-    """What computed some runs of a result: versions, commit, code and data of then."""
+    """What computed some runs of a result: versions, commit and code of that time."""
 
     versions: dict[str, str]
     commit: str
     code: str
-    data: dict[str, str] = Field(default_factory=dict)
-    """Checksums of the data files that were read, by name."""
     runs: int
 
 

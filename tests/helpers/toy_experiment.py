@@ -56,7 +56,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     return [
         Verdict(
             id="mean",
-            claim=ABOUT.claims["mean"],
+            claim=ABOUT.claims["mean"].words,
             outcome="supported" if abs(mean - 1) < 0.05 else "refuted",
             measured=mean,
             rule="within 0.05 of 1",

@@ -63,7 +63,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     return [
         Verdict(
             id="growth",
-            claim=ABOUT.claims["growth"],
+            claim=ABOUT.claims["growth"].words,
             outcome="supported" if worst <= 1 else "refuted",
             measured=worst,
             rule="no ratio above 1",

@@ -41,7 +41,10 @@ def _entry(experiment) -> dict:
         "title": about.title,
         "scales": list(about.seconds),
         "seconds": about.seconds,
-        "claims": {f"{experiment.name}/{id}": claim for id, claim in about.claims.items()},
+        "claims": {
+            f"{experiment.name}/{id}": {"claim": claim.words, "kind": claim.kind}
+            for id, claim in about.claims.items()
+        },
     }
 
 
@@ -64,5 +67,6 @@ def _print_lines(experiments: list, claims: bool) -> None:
             times = ", ".join(f"{scale} {duration(t)}" for scale, t in about.seconds.items())
             console.print(Padding(Text(times, style="dim"), (0, 0, 0, 2)))
             for id, claim in about.claims.items():
-                console.print(Padding(Text(f"{id}: {claim}"), (0, 0, 0, 2)))
+                line = Text(f"{id}: {claim.words} ").append(f"({claim.kind})", style="dim")
+                console.print(Padding(line, (0, 0, 0, 2)))
             console.print()

@@ -101,7 +101,7 @@ def _print_counts(results: "Sequence[Result]") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from ..report.page import OUTCOMES, counts
+    from ..report.page import OUTCOMES, counts, counts_by_kind
 
     table = Table("experiment", "scale", show_footer=len(results) > 1)
     table.columns[0].footer, table.columns[0].overflow = "all", "fold"
@@ -113,3 +113,9 @@ def _print_counts(results: "Sequence[Result]") -> None:
         cells = [str(found[name] or "-") for name in (*OUTCOMES, "failed")]
         table.add_row(Text(result.experiment), result.scale, *cells)
     Console().print(table)
+    kinds = Table("kind of claim")
+    for name in OUTCOMES:
+        kinds.add_column(name, justify="right")
+    for kind, found in counts_by_kind(results).items():
+        kinds.add_row(kind, *(str(found[name] or "-") for name in OUTCOMES))
+    Console().print(kinds)

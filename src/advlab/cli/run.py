@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _FAILED_CASES = 3
 _LONG = 10.0
-_COLUMNS = ("id", "claim", "outcome", "measured", "low", "high", "rule")
+_COLUMNS = ("id", "claim", "kind", "outcome", "measured", "low", "high", "rule", "scope")
 _SECONDS: dict[str, float] = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _BYTES: dict[str, float] = {
     letter + end: 1024**power
@@ -25,7 +25,7 @@ _BYTES: dict[str, float] = {
     for end in ("", "b", "ib")
     if letter or end != "ib"
 }
-_COLOURS = {"supported": "green", "refuted": "red", "undecided": "yellow"}
+_COLOURS = {"supported": "green", "refuted": "red", "undecided": "yellow", "outside": "blue"}
 
 
 Names = Annotated[
@@ -164,6 +164,7 @@ def _print_verdicts(result: "Result") -> None:
     for verdict in result.verdicts:
         head = Text(f"{verdict.outcome:<10}", style=_COLOURS[verdict.outcome])
         head.append(f" {verdict.id}  ", style="dim").append(verdict.claim, style="default")
+        head.append(f"  ({verdict.kind})", style="dim")
         interval = (
             "" if verdict.low is None else f" [{_short(verdict.low)}, {_short(verdict.high)}]"
         )

@@ -6,10 +6,11 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, field_validator
 
 from ..core.config import Config
 from ..core.errors import AdvlabError
+from ..report.verdict import Claim, ours
 
 Scale = Literal["smoke", "laptop", "paper"]
 
@@ -72,14 +73,45 @@ def check_seeds(seeds: int, count: Callable[[int], int]) -> None:
             )
 
 
+_SEEDS_OF_A_LOOK = 10_000_000
+
+
 class About(Config):
-    """What an experiment reproduces, how long each scale takes, and the claims it decides."""
+    """What an experiment reproduces, how long each scale takes, and the claims it decides.
+
+    Args:
+        paper: the paper's short name.
+        item: the figure, table or section.
+        title: what it shows.
+        seconds: time on two cores at each scale there is.
+        claims: label to claim (`report.theorem("...")` and its like); bare words are our own.
+        reduced: what is smaller than in the paper, at each scale where something is.
+        looks: how many runs of this experiment at laptop scale or above had been seen when its
+            rules were fixed. Whoever changes a rule after a look raises it by one: the deciding run
+            then draws from seeds that no look has used.
+    """
 
     paper: str
     item: str
     title: str
     seconds: dict[Scale, PositiveFloat]
-    claims: dict[str, str]
+    claims: dict[str, Claim]
+    reduced: dict[Scale, str] = Field(default_factory=dict)
+    looks: NonNegativeInt = 0
+
+    @field_validator("claims", mode="before")
+    @classmethod
+    def _claims(cls, claims: Any) -> Any:
+        if not isinstance(claims, Mapping):
+            return claims
+        return {
+            label: ours(claim) if isinstance(claim, str) else claim
+            for label, claim in claims.items()
+        }
+
+    def first_seed(self, scale: str) -> int:
+        """The first seed of a run that nobody has looked at; 0 at smoke scale."""
+        return 0 if scale == "smoke" else self.looks * _SEEDS_OF_A_LOOK
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,8 @@ import polars as pl
 
 from ..core.errors import AdvlabError
 from ..core.fingerprint import code_fingerprint
-from ..report import Result, Verdict, undecide
+from ..report import Assumption, Result, Scope, Verdict, put_outside, undecide
+from ..report.rules import missing
 from . import provenance
 from .backends import BackendName
 from .case import About, Case, Computed, Scale, check_seeds
@@ -35,14 +36,22 @@ class Experiment:
     compute: Callable[[Any], pl.DataFrame | Computed]
     figure: Callable[[pl.DataFrame], Any]
     verdicts: Callable[[pl.DataFrame], list[Verdict]]
+    assumptions: Callable[[pl.DataFrame], list[Assumption]] | None = None
 
     def cases(self, scale: str, seeds: int | None = None) -> list[Case]:
-        """The recipe's cases; without `seeds`, as many seeds as the scale asks for."""
+        """The recipe's cases; without `seeds`, as many seeds as the scale asks for.
+
+        Their seeds are moved to where no earlier look has been (`About.looks`).
+        """
         if scale not in self.about.seconds:
             raise AdvlabError(f"a scale of {self.name}: {', '.join(self.about.seconds)}", scale)
         if seeds is not None:
             check_seeds(seeds, lambda few: len(self.recipe(scale, few)))
-        return self.recipe(scale, seeds)
+        first = self.about.first_seed(scale)
+        cases = self.recipe(scale, seeds)
+        if not first:
+            return cases
+        return [case.model_copy(update={"seed": first + case.seed}) for case in cases]
 
     def code(self, scale: Scale) -> str:
         """The fingerprint of the code that computes its cases."""
@@ -59,7 +68,8 @@ def load(source: str) -> Experiment:
 
     Args:
         source: "paper/item" for what comes with advlab, "package.module", "package.module:object",
-            or "path/to/file.py".
+            or "path/to/file.py". It has five names, and `assumptions(table)` if its claims need
+            some: the conditions of the paper and what the runs reached of them.
 
     Example:
         load("benign/fig1").about.claims
@@ -67,11 +77,11 @@ def load(source: str) -> Experiment:
     if source.endswith(".py"):
         source = str(Path(source).resolve())
     module = find(source)
-    missing = [wanted for wanted in _NAMES if not hasattr(module, wanted)]
-    if missing:
+    without = [wanted for wanted in _NAMES if not hasattr(module, wanted)]
+    if without:
         raise AdvlabError(
             f"an experiment with the names {', '.join(_NAMES)}",
-            f"{source} without {', '.join(missing)}",
+            f"{source} without {', '.join(without)}",
         )
     return Experiment(
         name=name(source),
@@ -82,6 +92,7 @@ def load(source: str) -> Experiment:
         compute=module.compute,
         figure=module.figure,
         verdicts=module.verdicts,
+        assumptions=getattr(module, "assumptions", None),
     )
 
 
@@ -160,7 +171,7 @@ def run(
         source=experiment.source or "",
         runs=swept.runs,
         made_by=swept.made_by,
-        verdicts=_decide(experiment, swept, scale),
+        verdicts=_decide(experiment, swept, scale, _sizes(cases)),
         chart=_draw(experiment, swept),
     )
     _write(result, Store(folder))
@@ -176,13 +187,27 @@ def _write(result: Result, store: Store) -> None:
         print(f"{store.root} is read-only: nothing was written", file=sys.stderr, flush=True)
 
 
-def _decide(experiment: Experiment, swept: Swept, scale: str) -> list[Verdict]:
+def _decide(
+    experiment: Experiment, swept: Swept, scale: Scale, sizes: dict[str, Any]
+) -> list[Verdict]:
     verdicts = _despite_gaps(experiment.verdicts, swept)
+    about = experiment.about
     if verdicts is None:
-        verdicts = [
-            Verdict(id=id, claim=claim, outcome="undecided", measured=None, rule="too few runs")
-            for id, claim in experiment.about.claims.items()
-        ]
+        verdicts = [missing(id, claim, "too few runs") for id, claim in about.claims.items()]
+    read = experiment.assumptions
+    reached = (_despite_gaps(read, swept) if read else None) or []
+    scope = Scope(
+        assumptions=reached,
+        sizes=sizes,
+        reduced=about.reduced.get(scale, ""),
+        looks=about.looks,
+    )
+    verdicts = [
+        within_scope(verdict, scope, about.claims[verdict.id].needs)
+        if verdict.id in about.claims
+        else verdict.model_copy(update={"scope": scope})
+        for verdict in verdicts
+    ]
     if scale == "smoke":
         verdicts = [undecide(verdict, "smoke scale decides nothing") for verdict in verdicts]
     if swept.failed:
@@ -192,6 +217,35 @@ def _decide(experiment: Experiment, swept: Swept, scale: str) -> list[Verdict]:
             for verdict in verdicts
         ]
     return verdicts
+
+
+def within_scope(verdict: Verdict, scope: Scope, needs: tuple[str, ...] = ()) -> Verdict:
+    """The verdict with its scope; outside, if an assumption that its claim needs does not hold.
+
+    What the verdict itself says about its assumptions comes first: an experiment may decide a
+    claim on those of its runs that meet them.
+
+    Args:
+        verdict: what a rule said.
+        scope: how far the runs reach.
+        needs: names of assumptions.
+    """
+    own = verdict.scope.assumptions
+    here = scope.model_copy(update={"assumptions": own}) if own else scope
+    known = {one.name: one for one in here.assumptions}
+    unknown = [name for name in needs if name not in known]
+    if unknown and known:
+        raise AdvlabError(f"an assumption of {verdict.id}: {', '.join(known)}", ", ".join(unknown))
+    broken = [known[name] for name in needs if name in known and known[name].holds is False]
+    verdict = verdict.model_copy(update={"scope": here})
+    if not broken:
+        return verdict
+    reached = "; ".join(
+        f"{one.name} needs {one.condition}"
+        + ("" if one.reached is None else f", reached {one.reached:.3g}")
+        for one in broken
+    )
+    return put_outside(verdict, reached)
 
 
 def _draw(experiment: Experiment, swept: Swept) -> dict[str, Any]:
@@ -220,3 +274,15 @@ def _settings(cases: list[Case]) -> dict[str, Any]:
             if value not in values:
                 values.append(value)
     return {field: values[0] if len(values) == 1 else values for field, values in seen.items()}
+
+
+def _sizes(cases: list[Case]) -> dict[str, Any]:
+    """What a scope says of the settings: numbers and names, and how many seeds."""
+    plain = (int, float, str)
+    sizes = {
+        field: value
+        for field, value in _settings(cases).items()
+        if isinstance(value, plain)
+        or (isinstance(value, list) and all(isinstance(one, plain) for one in value))
+    }
+    return {"seeds": len({seed for case in cases for seed in case.seeds}), **sizes}

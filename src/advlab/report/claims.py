@@ -6,8 +6,8 @@ import polars as pl
 
 from ..core.errors import AdvlabError
 from ..core.intervals import Number
-from .rules import Average, Region, Samples, changes, decide, undecide
-from .verdict import Verdict
+from .rules import Average, Region, Samples, changes, decide, missing, put_outside, undecide
+from .verdict import Claim, Verdict, ours
 
 
 class Claims:
@@ -17,16 +17,20 @@ class Claims:
     number, one value per replicate, or a mapping with one such sample per group (see `rules`).
 
     Args:
-        claims: label to words, as in `ABOUT.claims`. A label is the claim's name inside its
-            experiment ("4a"); the full id puts the experiment in front ("cgro/phases/4a").
+        claims: label to claim, as in `ABOUT.claims`; bare words are a claim of our own. A label is
+            the claim's name inside its experiment ("4a"); the full id puts the experiment in front
+            ("cgro/phases/4a").
 
     Example:
-        claims = Claims({"4a": "phase I ends before Lemma A.1's time"})
+        claims = Claims({"4a": theorem("phase I ends before Lemma A.1's time")})
         verdict = claims.every("4a", [True] * 20, what="T_0 <= bound")
     """
 
-    def __init__(self, claims: Mapping[str, str]):
-        self.words = dict(claims)
+    def __init__(self, claims: Mapping[str, Claim | str]):
+        self.claims = {
+            label: ours(claim) if isinstance(claim, str) else claim
+            for label, claim in claims.items()
+        }
 
     def below(
         self, label: str, values: Samples, bound: Number, *, what: str, statistic: Average = "mean"
@@ -59,13 +63,42 @@ class Claims:
         region = Region(words, low=float(low), high=float(high), closed=True)
         return decide(label, self._claim(label), values, region, what, statistic)
 
-    def every(
-        self, label: str, flags: Samples, *, what: str = "the claim", at_least: Number = 0.8
+    def equal(
+        self,
+        label: str,
+        values: Samples,
+        target: Number,
+        tolerance: Number,
+        *,
+        what: str,
+        statistic: Average = "mean",
     ) -> Verdict:
-        """That something holds in each replicate, judged by the share in which it does.
+        """That a quantity is a number, up to a tolerance: the whole interval is that near to it.
 
-        No number of replicates proves "always": the rule is a share of at least `at_least`, for
-        which all of 17 replicates are enough by default. A bare flag is an exact yes or no.
+        More data make it easier to pass if it is true, and impossible if it is not. Choose a
+        tolerance that the plausible wrong answers miss.
+        """
+        words = f"is within {tolerance:.3g} of {target:.6g}"
+        low, high = float(target) - float(tolerance), float(target) + float(tolerance)
+        region = Region(words, low=low, high=high, closed=True)
+        return decide(label, self._claim(label), values, region, what, statistic)
+
+    def every(self, label: str, flags: Samples, *, what: str = "the claim") -> Verdict:
+        """That something holds in each replicate: one counterexample refutes it.
+
+        No number of replicates proves "always". If it holds in all of them it is supported where
+        they are enough to say that it holds in at least 80 % (17 of one group are), and undecided
+        where they are fewer. A bare flag is an exact yes or no.
+        """
+        region = Region("holds in every replicate", low=0.8, closed=True, least=1.0)
+        return decide(label, self._claim(label), flags, region, what, "share")
+
+    def share(
+        self, label: str, flags: Samples, at_least: Number, *, what: str = "the claim"
+    ) -> Verdict:
+        """That something holds in at least a share of the replicates that could be drawn.
+
+        The claim's words must name the share: "in at least 80 % of runs".
         """
         words = f"holds in at least {100 * at_least:.6g} % of replicates"
         region = Region(words, low=float(at_least), closed=True)
@@ -113,7 +146,11 @@ class Claims:
         found = decide(label, self._claim(label), slopes, Region("is reported"), what, "mean")
         return undecide(found, "a trend: what happens in the limit is not decided at finite sizes")
 
-    def _claim(self, label: str) -> str:
-        if label not in self.words:
-            raise AdvlabError(f"the label of a claim: {', '.join(self.words)}", repr(label))
-        return self.words[label]
+    def outside(self, label: str, why: str) -> Verdict:
+        """A claim about which the runs say nothing, as none meets its assumptions."""
+        return put_outside(missing(label, self._claim(label), "no run is inside"), why)
+
+    def _claim(self, label: str) -> Claim:
+        if label not in self.claims:
+            raise AdvlabError(f"the label of a claim: {', '.join(self.claims)}", repr(label))
+        return self.claims[label]

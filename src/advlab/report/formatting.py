@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from markupsafe import Markup, escape
 
-from .verdict import Verdict
+from .verdict import Assumption, Verdict
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -27,6 +27,27 @@ def interval(verdict: Verdict) -> str:
     if verdict.low == verdict.high:
         return "a point"
     return f"{number(verdict.low)} to {number(verdict.high)}"
+
+
+def scope(verdict: Verdict) -> str:
+    """Assumptions and what was reached of them, what was reduced, and earlier looks.
+
+    Sizes stand with the settings of the experiment.
+    """
+    found = verdict.scope
+    parts = [assumption(one) for one in found.assumptions]
+    if found.reduced:
+        parts.append(f"reduced: {found.reduced}")
+    if found.looks:
+        parts.append(f"{plural(found.looks, 'earlier look')}, on other seeds")
+    return "; ".join(parts)
+
+
+def assumption(one: Assumption) -> str:
+    """What is needed, what was reached, and whether that is enough."""
+    reached = "" if one.reached is None else f", reached {number(one.reached)}"
+    met = {True: "met", False: "not met", None: "unknown"}[one.holds]
+    return f"{one.name} ({one.condition}{reached}): {met}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -23,6 +23,13 @@ from .theme import theme
 from .verdict import Outcome
 
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
+KINDS: dict[str, str] = {
+    "empirical": "a paper says so, and it can go either way",
+    "theorem": "proved: it can fail by a bug or a wrong proof only",
+    "identity": "true by algebra or by construction: a test of the code",
+    "ours": "a question that the paper does not ask",
+}
+"""What the kinds of claims are, the ones that say most first."""
 
 
 def write_report(results: Sequence[Result], path: Path, known: Mapping[str, Finding]) -> None:
@@ -54,6 +61,8 @@ def render(results: Sequence[Result], known: Mapping[str, Finding]) -> str:
             papers=papers,
             known=known,
             outcomes=OUTCOMES,
+            kinds=KINDS,
+            by_kind=counts_by_kind(results),
             total={**counts(results), "charts": charts},
             finished=max((result.finished for result in results), default="")[:10],
             version=version("advlab"),
@@ -73,6 +82,19 @@ def counts(results: Sequence[Result]) -> dict[str, int]:
     return {**found, "verdicts": len(verdicts), "failed": failed}
 
 
+def counts_by_kind(results: Sequence[Result]) -> dict[str, dict[str, int]]:
+    """Of each kind of claim that there is, how many verdicts came out each way."""
+    verdicts = [verdict for result in results for verdict in result.verdicts]
+    return {
+        kind: {
+            name: sum(one.kind == kind and one.outcome == name for one in verdicts)
+            for name in OUTCOMES
+        }
+        for kind in KINDS
+        if any(one.kind == kind for one in verdicts)
+    }
+
+
 def environment() -> Environment:
     """Templates with our words and escapes."""
     environment = Environment(
@@ -88,6 +110,7 @@ def environment() -> Environment:
         "interval": formatting.interval,
         "number": formatting.number,
         "prose": formatting.prose,
+        "scope": formatting.scope,
         "setting": formatting.setting,
         "settings": formatting.settings,
         "script_json": _script_json,

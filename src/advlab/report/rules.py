@@ -2,7 +2,8 @@
 
 A number is an exact value and its own interval. A list is one value per replicate. A mapping is a
 claim about each of its groups: their intervals hold together (Bonferroni), and the verdict shows
-the worst group. A value that is missing or not finite leaves the claim undecided.
+the worst group. A value that is missing or not finite leaves the claim undecided. A claim about
+every replicate is refuted by one counterexample.
 """
 
 import math
@@ -17,20 +18,29 @@ import polars as pl
 from ..core.errors import AdvlabError
 from ..core.intervals import CONFIDENCE, Estimate, Sample, estimate
 from .aggregate import label
-from .verdict import Outcome, Verdict
+from .verdict import Claim, Outcome, Verdict
 
 Samples = Sample | Mapping
 """One sample, or a mapping with one sample per group."""
 
 Average = Literal["mean", "median"]
 
-_GRAVITY: dict[Outcome, int] = {"refuted": 0, "undecided": 1, "supported": 2}
+_GRAVITY: dict[Outcome, int] = {"refuted": 0, "undecided": 1, "outside": 1, "supported": 2}
 
 
 def undecide(verdict: Verdict, note: str) -> Verdict:
     """The same measurement, which now decides nothing, and why."""
+    return _with_outcome(verdict, "undecided", note)
+
+
+def put_outside(verdict: Verdict, note: str) -> Verdict:
+    """The same measurement, of runs that do not meet the claim's assumptions, and which."""
+    return _with_outcome(verdict, "outside", note)
+
+
+def _with_outcome(verdict: Verdict, outcome: Outcome, note: str) -> Verdict:
     notes = [part for part in (verdict.note, note) if part]
-    return verdict.model_copy(update={"outcome": "undecided", "note": "; ".join(notes)})
+    return verdict.model_copy(update={"outcome": outcome, "note": "; ".join(notes)})
 
 
 def sample(
@@ -61,16 +71,23 @@ def _one_per_replicate(table: pl.DataFrame, value: str, replicate: str) -> pl.Se
 
 @dataclass(frozen=True)
 class Region:
-    """The numbers that satisfy a rule: low < number < high, or also the ends if closed."""
+    """The numbers that satisfy a rule: low < number < high, or also the ends if closed.
+
+    `least` is the least value itself: below it a counterexample has been seen, whatever the
+    interval.
+    """
 
     words: str
     low: float = -math.inf
     high: float = math.inf
     closed: bool = False
+    least: float = -math.inf
 
     def outcome(self, found: Estimate) -> Outcome:
         if found.value is None or found.low is None or found.high is None:
             return "undecided"
+        if found.value < self.least:
+            return "refuted"
         if self.closed:
             inside = self.low <= found.low and found.high <= self.high
             outside = found.high < self.low or self.high < found.low
@@ -88,13 +105,13 @@ class Region:
 
 
 def decide(
-    id: str, claim: str, values: Samples, region: Region, what: str, statistic: str
+    id: str, claim: Claim, values: Samples, region: Region, what: str, statistic: str
 ) -> Verdict:
     """The verdict on one claim: where the intervals of its groups lie, the worst group shown.
 
     Args:
         id: the label of the claim.
-        claim: its words.
+        claim: its words and kind.
         values: one sample, or one per group.
         region: the numbers that satisfy the rule.
         what: what was measured, in words.
@@ -105,19 +122,32 @@ def decide(
     found = {str(name): estimate(one, statistic, level) for name, one in groups.items()}
     rule = _rule(what, statistic, region, groups)
     if not found:
-        note = "there are no values"
-        return Verdict(id=id, claim=claim, outcome="undecided", measured=None, rule=rule, note=note)
+        return missing(id, claim, rule, "there are no values")
     name, worst = min(found.items(), key=lambda pair: region.badness(pair[1]))
     among = f", the worst of {len(found)}" if len(found) > 1 else ""
     return Verdict(
         id=id,
-        claim=claim,
+        claim=claim.words,
+        kind=claim.kind,
         outcome=region.outcome(worst),
         measured=worst.value,
         low=worst.low,
         high=worst.high,
         rule=rule,
         note=f"{name}{among}; {worst.note}" if name else worst.note,
+    )
+
+
+def missing(id: str, claim: Claim, rule: str, note: str = "") -> Verdict:
+    """The verdict on a claim for which nothing was measured."""
+    return Verdict(
+        id=id,
+        claim=claim.words,
+        kind=claim.kind,
+        outcome="undecided",
+        measured=None,
+        rule=rule,
+        note=note,
     )
 
 

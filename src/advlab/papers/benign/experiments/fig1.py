@@ -30,6 +30,7 @@ ABOUT = lab.About(
     item="Figure 1",
     title="Phase transitions of clean and robust accuracy in ||mu|| and d",
     seconds={"smoke": 5, "laptop": 920, "paper": 18000},
+    looks=2,
     claims={
         "17a": "Clean accuracy has its transition near d ~ ||mu||^4",
         "17b": "The transition of robust accuracy has a smaller exponent than that of clean",

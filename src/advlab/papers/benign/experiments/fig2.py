@@ -25,6 +25,7 @@ ABOUT = lab.About(
     item="Figure 2",
     title="Robust training loss goes to 0, robust test error to the noise rate",
     seconds={"smoke": 5, "laptop": 480, "paper": 1500},
+    looks=1,
     claims={
         "2E": "The robust training loss falls below 0.01",
         "2Ed": "and it falls over each decade of iterations",

@@ -26,6 +26,7 @@ ABOUT = lab.About(
     item="Figure 3",
     title="Larger dimension, smaller attack for the same robust accuracy",
     seconds={"smoke": 5, "laptop": 500, "paper": 11000},
+    looks=2,
     claims={
         "18": "Along each contour of robust accuracy the ratio falls as d rises",
         "5E": "Every network fits all its training points robustly, flipped or not",

@@ -39,6 +39,7 @@ ABOUT = lab.About(
     item="Figure 4",
     title="Phase transitions of clean and robust accuracy on MNIST",
     seconds={"smoke": 4, "laptop": 800, "paper": 23000},
+    looks=2,
     claims={
         "a": "On MNIST clean accuracy rises with ||mu|| at every dimension",
         "b": "On MNIST robust accuracy rises with ||mu|| at every dimension",

@@ -31,6 +31,7 @@ ABOUT = lab.About(
     item="Figure 5",
     title="Robust accuracy on MNIST over dimension and attack",
     seconds={"smoke": 4, "laptop": 140, "paper": 5300},
+    looks=2,
     claims={
         "18": "Along each contour of robust accuracy on MNIST the ratio falls as d "
         "rises, as in Figure 3",

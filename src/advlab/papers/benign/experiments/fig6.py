@@ -29,6 +29,7 @@ ABOUT = lab.About(
     item="Figure 6",
     title="Robust training loss and robust test error on MNIST go to zero",
     seconds={"smoke": 4, "laptop": 340, "paper": 900},
+    looks=2,
     claims={
         "19a": "On MNIST with ratio 0.1 and ||mu|| >= 5 the robust training loss ends below 0.01",
         "19b": "and the robust test error ends below 0.03",

@@ -32,6 +32,7 @@ ABOUT = lab.About(
     item="Section 4 and Appendix B",
     title="The lemmas of benign overfitting along a run",
     seconds={"smoke": 5, "laptop": 360, "paper": 6000},
+    looks=3,
     claims={
         "1": "the robust training error is 0 at every t >= 1",
         "2a": "the robust training loss ends below 0.01",

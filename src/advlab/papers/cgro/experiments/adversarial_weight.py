@@ -35,6 +35,7 @@ ABOUT = lab.About(
     item="Theorem 4.1 and Lemma C.7, the weight lambda",
     title="Any weight on adversarial examples memorises; the time is its inverse",
     seconds={"smoke": 2, "laptop": 90, "paper": 400},
+    looks=1,
     claims={
         "9a": "Clean training leaves GTA training accuracy below 70 %",
         "9b": "and memorises nothing",

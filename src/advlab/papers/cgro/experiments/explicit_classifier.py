@@ -38,6 +38,7 @@ ABOUT = lab.About(
     item="Theorem 5.2 and Lemmas D.2, D.3",
     title="The explicit CGRO classifier: its errors and its size",
     seconds={"smoke": 5, "laptop": 60, "paper": 900},
+    looks=1,
     claims={
         "14a": "A square network of depth k errs by 2^(-2k-2)",
         "14b": "and only upwards",

@@ -32,6 +32,7 @@ ABOUT = lab.About(
     item="Theorem 5.3 and Lemmas A.1 to A.3",
     title="The exponential lower bound, and times of tensor-power recursions",
     seconds={"smoke": 2, "laptop": 5, "paper": 20},
+    looks=1,
     claims={
         "13a": "No recursion exceeds the time or bound of its lemma (A.1, A.2, A.3)",
         "13b": "and none exceeds the sharp form",

@@ -40,6 +40,7 @@ ABOUT = lab.About(
     item="Theorem E.1 and Proposition E.2",
     title="Sharp inputs bound the robust generalisation gap, term by term",
     seconds={"smoke": 8, "laptop": 150, "paper": 1500},
+    looks=1,
     claims={
         "21a": "Where the loss is convex in the input, delta E||grad|| is below the rise",
         "21b": "The rise of the loss in a ball is below delta G",

@@ -41,6 +41,7 @@ ABOUT = lab.About(
     item="Section 7, other attacks in training",
     title="With attacks on the network itself nothing is memorised",
     seconds={"smoke": 5, "laptop": 330, "paper": 1500},
+    looks=1,
     claims={
         "a": "GTA of f_W does not make the network memorise",
         "b": "and is withstood on test data",

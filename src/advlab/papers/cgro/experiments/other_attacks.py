@@ -29,6 +29,7 @@ ABOUT = lab.About(
     item="Theorem 4.1 and section 4.1, other attacks",
     title="Robust to its own attack only: GTA training under PGD",
     seconds={"smoke": 4, "laptop": 120, "paper": 900},
+    looks=1,
     claims={
         "1a": "GTA with the paper's surrogate is its closed form",
         "1b": "moves every input by delta",

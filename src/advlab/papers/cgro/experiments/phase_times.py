@@ -31,6 +31,7 @@ ABOUT = lab.About(
     item="Lemmas A.1, A.2, C.3 and C.7",
     title="Both phase times are what the start predicts",
     seconds={"smoke": 2, "laptop": 120, "paper": 600},
+    looks=1,
     claims={
         "a": "T_0 observed grows like T_0 predicted",
         "b": "and is within a factor [0.5, 1.5] of it, in every setting",

@@ -60,6 +60,7 @@ ABOUT = lab.About(
     item="Theorem 4.1 and Lemmas 4.2 to 4.4",
     title="Learn part of the truth, stall, memorise the rest",
     seconds={"smoke": 3, "laptop": 35, "paper": 600},
+    looks=1,
     claims={
         "4a": "Phase I ends before Lemma A.1's time",
         "4b": "and within a factor 2 of the sharp formula",

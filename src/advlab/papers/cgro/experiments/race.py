@@ -35,6 +35,7 @@ ABOUT = lab.About(
     item="Theorem 4.1, the size of N",
     title="The race between memorising and learning the true feature",
     seconds={"smoke": 2, "laptop": 240, "paper": 1200},
+    looks=1,
     claims={
         "8a": "With rho >= 1 the true feature is learnt: GTA test accuracy is at least 95 %",
         "8b": "The crossover is at rho between 0.3 and 1",

@@ -31,6 +31,7 @@ ABOUT = lab.About(
     item="Theorem 5.1",
     title="Adversarial training converges whatever the attack",
     seconds={"smoke": 5, "laptop": 520, "paper": 1800},
+    looks=2,
     claims={
         "1": "In 1500 steps the loss on any attack's own examples falls to 5 %",
         "1T": "In 3000 steps it does",

@@ -27,6 +27,7 @@ ABOUT = lab.About(
     item="Section 5.2 and appendix C.2",
     title="Tangent kernels, their parity, and the lifting that cures it",
     seconds={"smoke": 3, "laptop": 20, "paper": 100},
+    looks=1,
     claims={
         "10a": "Closed forms of smooth kernels are those of the quadrature",
         "10b": "Closed forms for ReLU and quadratic ReLU are those of samples",

@@ -25,6 +25,7 @@ ABOUT = lab.About(
     item="Theorem 5.1, the distance from the start",
     title="The wider the network, the less it moves",
     seconds={"smoke": 4, "laptop": 80, "paper": 600},
+    looks=1,
     claims={
         "8a": "The relative displacement falls like m^(-1/2)",
         "8b": "The Frobenius displacement does not depend on the width",

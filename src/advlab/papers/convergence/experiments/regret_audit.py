@@ -23,6 +23,7 @@ ABOUT = lab.About(
     item="Proofs of Theorems 4.1 and 5.1",
     title="Every run obeys its audit, and the explicit bound",
     seconds={"smoke": 6, "laptop": 500, "paper": 2400},
+    looks=1,
     claims={
         "3": "Each step obeys the descent inequality of Theorem 5.1",
         "4": "The smallest loss is below the explicit bound of Theorem 5.1",

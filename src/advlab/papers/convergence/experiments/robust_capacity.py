@@ -44,6 +44,7 @@ ABOUT = lab.About(
     item="Section 6 and Theorem 6.1",
     title="Robust fitting takes more capacity: shattering, counts and trained widths",
     seconds={"smoke": 6, "laptop": 300, "paper": 900},
+    looks=1,
     claims={
         "15a": "Two balls per cluster realise every labelling of its points",
         "15b": "and their centres are more than 2 delta apart",

@@ -30,6 +30,7 @@ ABOUT = lab.About(
     item="Theorem 5.2 and Proposition C.1",
     title="A robust network near initialisation, built from its tangent kernel",
     seconds={"smoke": 6, "laptop": 300, "paper": 1500},
+    looks=1,
     claims={
         "12a": "The sup error of random features falls like M^(-1/2)",
         "12b": "and never exceeds the bound of Proposition C.1",

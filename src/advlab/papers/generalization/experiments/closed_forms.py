@@ -33,6 +33,7 @@ ABOUT = lab.About(
     item="Equations 5 and 9, Propositions 1 and 8",
     title="Closed forms: risk, robust optimum and what robustness costs",
     seconds={"smoke": 2, "laptop": 10, "paper": 60},
+    looks=1,
     claims={
         "1": "the closed-form risk is the mean loss under the exact attack",
         "2a": "theta* is the ridge point at the fixed point for kappa",

@@ -30,6 +30,7 @@ ABOUT = lab.About(
     item="Figure 1",
     title="The surrogate attack makes adversarial training smooth",
     seconds={"smoke": 2, "laptop": 10, "paper": 10},
+    looks=1,
     claims={
         "3a": "without surrogate (xi = 0) the training loss goes on fluctuating",
         "3b": "with xi = 0.05 it never rises",

@@ -18,6 +18,7 @@ ABOUT = lab.About(
     item="Figure 10",
     title="d = 5000, xi = 0.5: closer to standard training",
     seconds={"smoke": 4, "laptop": 10, "paper": 40},
+    looks=1,
     claims={
         "10a": "adversarial training interpolates at d = 5000, xi = 0.5: "
         "its training loss vanishes",

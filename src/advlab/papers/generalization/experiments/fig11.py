@@ -19,6 +19,7 @@ ABOUT = lab.About(
     item="Figure 11",
     title="d = 5000, xi = 0: the gradient difference against xi, d and eps",
     seconds={"smoke": 4, "laptop": 12, "paper": 60},
+    looks=1,
     claims={
         "10a": "adversarial training interpolates at d = 5000, xi = 0.0: "
         "its training loss vanishes",

@@ -28,6 +28,7 @@ ABOUT = lab.About(
     item="Figure 12",
     title="Lazy networks in high dimension: training loss",
     seconds={"smoke": 3, "laptop": 15, "paper": 20},
+    looks=1,
     claims={
         "a": "the adversarial training loss falls as fast as the standard one",
         "b": "all three networks interpolate in 100 iterations, v^2 = 1.1",

@@ -26,6 +26,7 @@ ABOUT = lab.About(
     item="Figure 13",
     title="Lazy networks in high dimension: test loss",
     seconds={"smoke": 4, "laptop": 30, "paper": 300},
+    looks=1,
     claims={
         "a": "the adversarial test loss ends within 5 % of v^2 = 1.1",
         "b": "the adversarial test loss ends above 1, v^2 = 1.1",

@@ -19,6 +19,7 @@ ABOUT = lab.About(
     item="Figure 3",
     title="High dimension: training interpolates, test risk is that of the zero model",
     seconds={"smoke": 2, "laptop": 8, "paper": 8},
+    looks=1,
     claims={
         "10a": "adversarial training interpolates at d = 1000, xi = 0.5: "
         "its training loss vanishes",

@@ -39,6 +39,7 @@ ABOUT = lab.About(
     item="Figure 4",
     title="L1 penalty in adversarial training on few samples",
     seconds={"smoke": 3, "laptop": 200, "paper": 400000},
+    looks=1,
     claims={
         "15a": "At most n the L1 penalty raises the adversarial test accuracy",
         "15b": "The L1 penalty costs at most one point of standard test accuracy",

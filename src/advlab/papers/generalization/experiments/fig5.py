@@ -27,6 +27,7 @@ ABOUT = lab.About(
     item="Figure 5",
     title="Low dimension: training reaches the least adversarial risk",
     seconds={"smoke": 2, "laptop": 45, "paper": 60},
+    looks=1,
     claims={
         "4a": "at n = 1000 the adversarial test risk is at R* up to 1 % of v^2",
         "4b": "at n = 10,000 it is at R* up to 0.2 % of v^2",

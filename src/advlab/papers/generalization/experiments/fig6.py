@@ -39,6 +39,7 @@ ABOUT = lab.About(
     item="Figure 6",
     title="Lazy networks in low dimension reach R*(eps)",
     seconds={"smoke": 5, "laptop": 150, "paper": 3000},
+    looks=1,
     claims={
         "8a": "scaling y, theta(0) by v and xi by v^2 scales every iterate by v",
         "8b": "a linear network from zero is the linear model, with a step of "

@@ -19,6 +19,7 @@ ABOUT = lab.About(
     item="Figure 9",
     title="High dimension, xi = 0: same losses, larger gradient difference",
     seconds={"smoke": 2, "laptop": 10, "paper": 12},
+    looks=1,
     claims={
         "10a": "adversarial training interpolates at d = 1000, xi = 0.0: "
         "its training loss vanishes",

@@ -36,6 +36,7 @@ ABOUT = lab.About(
     item="Theorem 9",
     title="Adversarial LASSO in a sparse linear model",
     seconds={"smoke": 2, "laptop": 45, "paper": 400},
+    looks=1,
     claims={
         "14a": "From 100 samples on, the best L1 penalty brings the adversarial "
         "risk below 0.7 times that without a penalty",

@@ -45,6 +45,7 @@ ABOUT = lab.About(
     item="Section 4",
     title="L_inf attacks: smaller steps, and interpolation as before",
     seconds={"smoke": 3, "laptop": 15, "paper": 200},
+    looks=1,
     claims={
         "16a": "The largest stable step falls in proportion to xi",
         "16b": "Under the scaling that L_inf attacks need (xi/d, eps/sqrt d) the "

@@ -23,6 +23,7 @@ ABOUT = lab.About(
     item="Section 2.1 and A.2",
     title="The limit of the surrogate algorithm and the price of xi",
     seconds={"smoke": 3, "laptop": 15, "paper": 120},
+    looks=1,
     claims={
         "6a": "the excess risk of the algorithm's limit increases with xi",
         "6b": "gradient descent converges to kappa_alg",

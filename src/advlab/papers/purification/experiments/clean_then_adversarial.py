@@ -37,6 +37,7 @@ ABOUT = lab.About(
     item="Theorems 5.1-5.3",
     title="Clean training adds dense mixtures, adversarial training removes them",
     seconds={"smoke": 5, "laptop": 480, "paper": 960},
+    looks=1,
     claims=CLAIMS,
 )
 NAME = "purification/syn_a"

@@ -29,6 +29,7 @@ ABOUT = lab.About(
     item="Theorems 5.1, 5.2 and 5.3, over d",
     title="Trends of the asymptotic claims as the dimension grows",
     seconds={"smoke": 6, "laptop": 600, "paper": 6000},
+    looks=1,
     claims={
         "12": "G1, the correlation with the start, vanishes as d grows",
         "11": "G2, the correlation of pairs, vanishes as d grows",

@@ -77,6 +77,7 @@ ABOUT = lab.About(
     item="Section 3, Theorem 5.6 and appendix G",
     title="Linear rules and the tangent kernel are not robust",
     seconds={"smoke": 10, "laptop": 420, "paper": 1000},
+    looks=1,
     claims={
         **_claims("random"),
         **_claims("wide_margin"),

@@ -69,6 +69,7 @@ ABOUT = lab.About(
     item="Theorem 5.4",
     title="Purification in linf",
     seconds={"smoke": 15, "laptop": 900, "paper": 2000},
+    looks=1,
     claims={**_claims("random"), **_claims("wide_margin")},
 )
 SCHEMA = {"seed": pl.Int64, "model": pl.String, "quantity": pl.String, "x": pl.Float64,

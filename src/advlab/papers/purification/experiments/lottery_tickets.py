@@ -31,6 +31,7 @@ ABOUT = lab.About(
     item="Section 6.1, Lemma B.2 and Theorem C.1",
     title="Lottery tickets: which neuron wins which atom",
     seconds={"smoke": 4, "laptop": 150, "paper": 600},
+    looks=1,
     claims={
         "pot": "|S_pot| at the start is m p2 on average over atoms",
         "sure": "|S_sure| at the start is m (p1/2)(1 - p2)^(d-1) on average",

@@ -39,6 +39,7 @@ ABOUT = lab.About(
     item="Footnote 8 of section 4.1, and Figure 9",
     title="Clean training adds dense mixtures to neurons that start pure",
     seconds={"smoke": 3, "laptop": 180, "paper": 360},
+    looks=1,
     claims={
         "19s": "Neurons start without a dense part",
         "19a": "Clean training gives them one",

@@ -56,6 +56,7 @@ ABOUT = lab.About(
     item="Figure 9, Table 1 and section 6.2",
     title="Purification from a random start, and attacks that transfer",
     seconds={"smoke": 4, "laptop": 420, "paper": 900},
+    looks=1,
     claims={
         "purer": "Adversarial training from a random start ends purer than clean",
         "robust": "and robust at tau",

@@ -1,0 +1,177 @@
+"""The tables of verdicts in the papers' README files and in CHANGELOG.md, from stored results.
+
+    python scripts/verdict_tables.py RUNS   # take the results of a folder of runs, then write
+    python scripts/verdict_tables.py        # write the tables again
+
+Results are kept, without charts, in papers/<paper>/verdicts.json; results of other experiments stay
+as they are. Nobody types a number: a test renders the tables again and compares them. What changed
+is listed from papers/<paper>/changes.toml, which holds each former verdict and why it is another.
+"""
+
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from advlab.papers import EXPERIMENTS
+from advlab.report import Result, Verdict
+from advlab.report.formatting import plural, scope
+from advlab.report.page import KINDS, OUTCOMES
+
+ROOT = Path(__file__).parent.parent
+PAPERS = ROOT / "src" / "advlab" / "papers"
+SCALES = ("laptop", "paper")
+"""A smoke run decides nothing and has no place in a table."""
+
+
+def papers() -> list[str]:
+    """The papers, in the order of the registry."""
+    return list(dict.fromkeys(name.split("/")[0] for name in EXPERIMENTS))
+
+
+def take(runs: Path) -> None:
+    """Put the results of a folder of runs into verdicts.json of their papers."""
+    found = {}
+    for path in sorted(runs.rglob("result-*.json"), key=lambda path: path.name):
+        result = Result.read(path.read_bytes())
+        if result.scale in SCALES and result.experiment in EXPERIMENTS:
+            found[result.experiment] = result  # "paper" comes after "laptop"
+    for paper in papers():
+        known = {one["experiment"]: one for one in stored(paper)}
+        known |= {name: _kept(one) for name, one in found.items() if one.paper == paper}
+        rows = [known[name] for name in EXPERIMENTS if name in known]
+        text = json.dumps(rows, indent=1, ensure_ascii=False)
+        (PAPERS / paper / "verdicts.json").write_text(text + "\n", encoding="utf-8")
+
+
+def _kept(result: Result) -> dict[str, Any]:
+    """A result without charts and runs; a scope that all its verdicts share stands once."""
+    whole = result.model_dump(mode="json", exclude={"chart", "runs", "made_by", "about", "source"})
+    scopes = [verdict.pop("scope") for verdict in whole["verdicts"]]
+    whole["scope"] = scopes[0] if scopes else {}
+    for verdict, own in zip(whole["verdicts"], scopes, strict=True):
+        if own != whole["scope"]:
+            verdict["scope"] = own
+    return whole
+
+
+def stored(paper: str) -> list[dict[str, Any]]:
+    """What verdicts.json of a paper holds."""
+    path = PAPERS / paper / "verdicts.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
+def verdicts(paper: str) -> dict[str, Verdict]:
+    """The verdicts of a paper by their full ids."""
+    return {
+        f"{result['experiment']}/{one['id']}": Verdict(**{"scope": result["scope"], **one})
+        for result in stored(paper)
+        for one in result["verdicts"]
+    }
+
+
+def changes(paper: str) -> dict[str, dict[str, str]]:
+    """Former verdicts by id, each with `before` and `why`."""
+    path = PAPERS / paper / "changes.toml"
+    return tomllib.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
+def table(paper: str) -> str:
+    """Counts by kind, a line per experiment with its scope, and all verdicts."""
+    found = verdicts(paper)
+    lines = ["| kind | " + " | ".join(OUTCOMES) + " |", "|---" * (1 + len(OUTCOMES)) + "|"]
+    for kind, words in KINDS.items():
+        each = [one for one in found.values() if one.kind == kind]
+        counted = (str(sum(one.outcome == name for one in each)) for name in OUTCOMES)
+        if each:
+            lines.append(f"| {kind} ({words}) | " + " | ".join(counted) + " |")
+    for result in stored(paper):
+        experiment = result["experiment"]
+        each = {id: one for id, one in found.items() if id.startswith(experiment + "/")}
+        shared = scope(Verdict(id="", claim="", outcome="undecided", measured=None, rule="",
+                               scope=result["scope"]))  # fmt: skip
+        facts = f"{result['scale']} scale, {plural(result['seeds'], 'seed')}"
+        facts += f", {result['seconds']:.0f} s of computing, commit {result['commit'][:12]}"
+        lines += ["", f"**`{experiment}`** ({facts}). {shared}".rstrip(), ""]
+        lines += [
+            "| claim | kind | what is claimed | measured | outcome |",
+            "|---|---|---|---|---|",
+        ]
+        for id, one in each.items():
+            words = one.claim.replace("|", "\\|")
+            if one.scope.model_dump(mode="json") != result["scope"]:
+                words += f" ({scope(one)})".replace("|", "\\|")
+            name = id.removeprefix(experiment + "/")
+            lines.append(f"| `{name}` | {one.kind} | {words} | {measured(one)} | {outcome(one)} |")
+    return "\n".join(lines)
+
+
+def measured(verdict: Verdict) -> str:
+    """The value and its interval."""
+    if verdict.measured is None:
+        return "-"
+    value = f"{verdict.measured:.4g}"
+    if verdict.low is None or verdict.high is None or verdict.low == verdict.high:
+        return value
+    return f"{value} [{verdict.low:.4g}, {verdict.high:.4g}]"
+
+
+def outcome(verdict: Verdict) -> str:
+    """The outcome, set apart where it is not `supported`."""
+    marks = {"supported": "", "refuted": "**", "undecided": "*", "outside": "*"}
+    mark = marks[verdict.outcome]
+    return f"{mark}{verdict.words}{mark}"
+
+
+def changed(paper: str) -> str:
+    """Verdicts that are not what they were, with the reason."""
+    found = verdicts(paper)
+    lines = ["| claim | before | now | why |", "|---|---|---|---|"]
+    for id, one in changes(paper).items():
+        now = f"{found[id].words}, {measured(found[id])}" if id in found else "withdrawn"
+        row = (f"`{id}`", one["before"], now, one["why"].replace("|", "\\|"))
+        lines.append("| " + " | ".join(row) + " |")
+    return "\n".join(lines)
+
+
+def listed() -> str:
+    """All changes for the changelog: before and now; the reasons are in the papers' pages."""
+    lines = []
+    for paper in papers():
+        found, before = verdicts(paper), changes(paper)
+        if before:
+            lines.append(f"- {paper}, reasons in src/advlab/papers/{paper}/README.md:")
+        for id, one in before.items():
+            now = found[id].words if id in found else "withdrawn"
+            lines.append(f"  - `{id}`: {one['before'].split(',')[0]} -> {now}")
+    return "\n".join(lines)
+
+
+def written(text: str, sections: Mapping[str, str]) -> str:
+    """A text with the parts between `<!-- name -->` and `<!-- /name -->` made new."""
+    for name, body in sections.items():
+        opened, closed = f"<!-- {name} -->\n", f"<!-- /{name} -->"
+        between = re.compile(re.escape(opened) + ".*?" + re.escape(closed), re.DOTALL)
+        whole = f"{opened}{body}\n{closed}"
+        text = between.sub(lambda _, whole=whole: whole, text)
+    return text
+
+
+def pages() -> dict[Path, str]:
+    """Every page with such tables, as it should be."""
+    found = {
+        PAPERS / paper / "README.md": {"verdicts": table(paper), "changes": changed(paper)}
+        for paper in papers()
+    }
+    found[ROOT / "CHANGELOG.md"] = {"verdict changes": listed()}
+    return {path: written(path.read_text(encoding="utf-8"), parts) for path, parts in found.items()}
+
+
+if __name__ == "__main__":
+    for folder in sys.argv[1:]:
+        take(Path(folder))
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")

@@ -30,7 +30,9 @@ def test_run_json_is_one_line_an_experiment(tmp_path, capsys):
     assert first["experiment"].endswith("toy_experiment")
     assert second["experiment"].endswith("toy_numpy")
     (verdict,) = first["verdicts"]
-    assert set(verdict) == {"id", "claim", "outcome", "measured", "low", "high", "rule"}
+    assert set(verdict) == {
+        *("id", "claim", "kind", "outcome", "measured", "low", "high", "rule", "scope")
+    }
     assert verdict["id"].endswith("toy_experiment/mean")
     assert verdict["outcome"] == "supported"
     assert "takes about 10 s" in captured.err
@@ -104,5 +106,10 @@ def test_list_json(capsys):
         "title": "Mean squares",
         "scales": ["smoke", "laptop"],
         "seconds": {"smoke": 1.0, "laptop": 20.0},
-        "claims": {f"{entry['name']}/mean": "the mean square of normal numbers is 1"},
+        "claims": {
+            f"{entry['name']}/mean": {
+                "claim": "the mean square of normal numbers is 1",
+                "kind": "ours",
+            }
+        },
     }

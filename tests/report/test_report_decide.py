@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advlab.core.errors import AdvlabError
-from advlab.report import Claims, sample, undecide
+from advlab.report import Claims, Scope, empirical, sample, theorem, undecide
 
 CLAIM = Claims({"id": "claim"})
-above, below, within, every = CLAIM.above, CLAIM.below, CLAIM.within, CLAIM.every
+above, below, within, equal = CLAIM.above, CLAIM.below, CLAIM.within, CLAIM.equal
+every, share = CLAIM.every, CLAIM.share
 NEAR = [0.9, 1.0, 1.1, 1.2]  # mean 1.05, t interval 0.8446 to 1.2554
 
 
@@ -40,7 +41,14 @@ def numbers(verdict):
         (judge(within, NEAR, 1.26, 2), "refuted"),
         (judge(every, [True] * 17), "supported"),
         (judge(every, [True] * 16), "undecided"),
-        (judge(every, [True] * 5 + [False] * 12), "refuted"),
+        (judge(every, [True] * 99 + [False]), "refuted"),
+        (judge(share, [True] * 99 + [False], 0.8), "supported"),
+        (judge(share, [True] * 17, 0.8), "supported"),
+        (judge(share, [True] * 16 + [False], 0.8), "undecided"),
+        (judge(share, [True] * 5 + [False] * 12, 0.8), "refuted"),
+        (judge(equal, NEAR, 1.0, 0.3), "supported"),
+        (judge(equal, NEAR, 1.0, 0.2), "undecided"),
+        (judge(equal, NEAR, 2.0, 0.5), "refuted"),
         (judge(every, True), "supported"),
         (judge(every, False), "refuted"),
     ],
@@ -154,7 +162,7 @@ def test_noise_around_the_bound_is_seldom_decided():
     # At most 2.5 % each way are expected, 10 of 400; 20 would be three standard errors more.
     assert outcomes.count("supported") < 20
     assert outcomes.count("refuted") < 20
-    outcomes = [judge(every, draw, at_least=0.5).outcome for draw in rng.random((400, 20)) < 0.5]
+    outcomes = [judge(share, draw, 0.5).outcome for draw in rng.random((400, 20)) < 0.5]
     assert outcomes.count("supported") < 20
     assert outcomes.count("refuted") < 20
 
@@ -167,8 +175,14 @@ def test_the_rule_is_a_sentence():
     assert judge(above, {"a": NEAR, "b": NEAR}, 0.01, statistic="median").rule == (
         "median over replicates of gap is above 0.01, in each of 2 groups (whole 95 % interval)"
     )
-    assert judge(every, [True] * 4).rule == (
+    assert judge(share, [True] * 4, 0.8).rule == (
         "gap holds in at least 80 % of replicates (whole 95 % interval)"
+    )
+    assert judge(every, [True] * 4).rule == (
+        "gap holds in every replicate, a share of at least 80 % (whole 95 % interval)"
+    )
+    assert judge(equal, NEAR, 1, 0.1).rule == (
+        "mean over replicates of gap is within 0.1 of 1 (whole 95 % interval)"
     )
 
 
@@ -247,3 +261,31 @@ def test_undecide_keeps_the_measurement_and_says_why():
 def test_a_label_that_is_no_claim_is_named():
     with pytest.raises(AdvlabError, match="the label of a claim: id; got 'di'"):
         CLAIM.below("di", 1, 2, what="gap")
+
+
+def test_more_data_cannot_make_a_wrong_formula_pass_for_the_right_one():
+    rng = np.random.default_rng(1)
+    for replicates in (3, 30, 3000):
+        draws = 1.2 + rng.normal(size=replicates)
+        assert judge(equal, draws, 1.0, 0.1).outcome != "supported"
+    assert judge(equal, 1.2 + rng.normal(size=3000), 1.2, 0.1).outcome == "supported"
+
+
+def test_a_verdict_has_the_kind_of_its_claim_and_bare_words_are_ours():
+    claims = Claims({"a": theorem("proved"), "b": "asked"})
+    assert claims.below("a", 0, 1, what="gap").kind == "theorem"
+    assert claims.below("b", 0, 1, what="gap").kind == "ours"
+
+
+def test_what_no_run_meets_is_outside():
+    found = Claims({"a": theorem("proved", "width")}).outside("a", "width needs m >= 10")
+    assert (found.outcome, found.measured, found.note) == ("outside", None, "width needs m >= 10")
+
+
+def test_reduced_runs_decide_at_their_size_and_only_what_could_go_either_way():
+    small = Scope(reduced="250 of 1000 steps")
+    found = [
+        Claims({"a": make("so")}).below("a", 0, 1, what="gap").model_copy(update={"scope": small})
+        for make in (empirical, theorem)
+    ]
+    assert [one.words for one in found] == ["supported at this size", "supported"]

@@ -90,7 +90,9 @@ class Claims:
         they are enough to say that it holds in at least 80 % (17 of one group are), and undecided
         where they are fewer. A bare flag is an exact yes or no.
         """
-        region = Region("holds in every replicate", low=0.8, closed=True, least=1.0)
+        region = Region(
+            "holds in every replicate, a share of at least 80 %", low=0.8, closed=True, least=1.0
+        )
         return decide(label, self._claim(label), flags, region, what, "share")
 
     def share(

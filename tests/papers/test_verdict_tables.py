@@ -1,0 +1,66 @@
+"""The tables of verdicts in the papers' pages come from stored results: nobody typed a number."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+
+from advlab import lab
+from advlab.papers import EXPERIMENTS
+from advlab.report import Result, Verdict
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("tables", ROOT / "scripts" / "verdict_tables.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_every_page_is_as_its_stored_verdicts_say(script):
+    for path, text in script.pages().items():
+        assert path.read_text(encoding="utf-8") == text, f"{path.name}: scripts/verdict_tables.py"
+
+
+def test_every_paper_has_both_tables(script):
+    for paper in script.papers():
+        text = (script.PAPERS / paper / "README.md").read_text(encoding="utf-8")
+        assert "<!-- verdicts -->" in text
+        assert "<!-- changes -->" in text
+
+
+def test_stored_verdicts_are_of_claims_that_exist(script):
+    known = {
+        f"{name}/{label}": claim
+        for name in EXPERIMENTS
+        for label, claim in lab.load(name).about.claims.items()
+    }
+    for paper in script.papers():
+        for id, verdict in script.verdicts(paper).items():
+            assert (verdict.claim, verdict.kind) == (known[id].words, known[id].kind), id
+
+
+def test_results_of_a_folder_are_taken_without_charts(script, tmp_path, monkeypatch):
+    monkeypatch.setattr(script, "PAPERS", tmp_path / "papers")
+    for paper in script.papers():
+        (tmp_path / "papers" / paper).mkdir(parents=True)
+    verdict = Verdict(id="5E", claim="a | b", kind="empirical", outcome="refuted", measured=0.5,
+                      low=0.4, high=0.6, rule="r")  # fmt: skip
+    result = Result(experiment="benign/fig1", paper="benign", item="i", title="t", about="",
+                    scale="laptop", seeds=3, cases=1, seconds=1.0, verdicts=[verdict],
+                    chart={"mark": "point"})  # fmt: skip
+    smoke = result.model_copy(update={"scale": "smoke", "experiment": "benign/fig2"})
+    for one in (result, smoke):
+        folder = tmp_path / "runs" / one.experiment
+        folder.mkdir(parents=True)
+        (folder / f"result-{one.scale}.json").write_text(one.sealed())
+    script.take(tmp_path / "runs")
+    (kept,) = script.stored("benign")
+    assert "chart" not in kept
+    assert script.verdicts("benign") == {"benign/fig1/5E": verdict}
+    assert "| `5E` | empirical | a \\| b | 0.5 [0.4, 0.6] | **refuted** |" in script.table("benign")

@@ -1,0 +1,93 @@
+"""Data files that runs rest on: a user's own file, a cache that is recorded too, files as now."""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from os import PathLike
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+from ..core.datafiles import (
+    OWN_FILE,
+    DataChanges,
+    DataRead,
+    data_changes,
+    reading,
+    record,
+    recording,
+)
+from ..core.errors import AdvlabError
+from . import cifar10, mnist
+
+P, T = ParamSpec("P"), TypeVar("T")
+
+
+def recorded(path: str | PathLike[str]) -> Path:
+    """Say that the run of this case rests on a file, which advlab's own readers do by themselves.
+
+    Args:
+        path: a file that is about to be read.
+
+    Returns:
+        The path.
+
+    Example:
+        table = polars.read_csv(data.recorded("measured.csv"))
+    """
+    try:
+        with reading(f"{OWN_FILE}{path}", [Path(path)]):
+            return Path(path)
+    except OSError as error:
+        raise AdvlabError("a data file that can be read", f"{path} ({error.strerror})") from None
+
+
+def cached(load: Callable[P, T]) -> Callable[P, T]:
+    """Keep what a function reads, as `functools.cache`, without losing what runs rest on.
+
+    Each call records the files that the result came from, the first one and all others. If these
+    files changed, or others take their place, the function is called again.
+
+    Args:
+        load: a function whose arguments are hashable, and whose readers record their files.
+
+    Example:
+        @cached
+        def zeros() -> Arrays:
+            return mnist.load([0])
+    """
+    kept: dict[Any, tuple[T, DataRead]] = {}
+
+    @wraps(load)
+    def call(*args: P.args, **more: P.kwargs) -> T:
+        key = args, tuple(sorted(more.items()))
+        if key not in kept or changes(kept[key][1]) != DataChanges():
+            with recording() as read:
+                value = load(*args, **more)
+            kept[key] = value, read
+        value, read = kept[key]
+        record(read)
+        return value
+
+    return call
+
+
+def changes(read: Mapping[str, Mapping[str, str]]) -> DataChanges:
+    """Compare the data files that a run rests on with those that it would read now.
+
+    Args:
+        read: its requests with their files, as a recording gives them.
+    """
+    return data_changes(read, _located)
+
+
+def _located(request: str) -> list[Path] | None:
+    if request.startswith(OWN_FILE):
+        return [Path(request.removeprefix(OWN_FILE))]
+    asked, _, directory = request.partition(" in ")
+    name, _, split = asked.partition(" ")
+    readers = {"mnist": mnist, "cifar10": cifar10}
+    if name not in readers or split not in mnist.FILES:
+        return None
+    try:
+        return readers[name].located(split, directory or None)
+    except AdvlabError:
+        return None

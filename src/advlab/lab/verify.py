@@ -22,6 +22,8 @@ from ..core.reachable import defines
 from ..core.seal import unseal
 from ..report import Result
 from .loader import dotted, find_here
+from .origin import FILE as ORIGIN
+from .origin import read_origin
 
 Kind = Literal["damaged", "foreign", "stale"]
 
@@ -30,6 +32,7 @@ _RESULT = re.compile(r"result-\w+\.json")
 _OURS = re.compile(f"{_KEY.pattern}|{_RESULT.pattern}")
 _DAMAGE = (OSError, ValueError, KeyError, TypeError, AttributeError)
 _SET_ASIDE = ("corrupt", "failed")
+_TRIES = 20
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,9 @@ def _store(place: Path, name: str, inner: list[str], files: list[str]) -> Checke
                 checked.results += 1
                 names += [result.experiment, result.source]
                 _rests(result, file, runs, checked, label)
+        elif file == ORIGIN:
+            origin = _attempt(checked, label, partial(read_origin, place))
+            names += [origin.source] if origin else []
         elif not (file.startswith(".partial-") or _KEY.fullmatch(file)):
             checked.problems.append(Problem("foreign", label, "unknown file in a folder of runs"))
     _failures(place / "failed", checked, f"{name}/failed")
@@ -161,17 +167,27 @@ def _result(path: Path) -> Result:
 
 def _run(folder: Path, checked: Checked, label: str) -> tuple[str, str] | None:
     """The checksum of a run's run.json and the code that computed it; None if it is not whole."""
-    earlier = len(checked.problems)
-    for last in (False, True):  # again: a sweep may have replaced the run meanwhile
+    earlier, found, state = len(checked.problems), None, _state(folder)
+    for _ in range(_TRIES):  # again where a sweep replaced the run meanwhile
         del checked.problems[earlier:]
         found = _run_once(folder, checked, label)
-        if last or len(checked.problems) == earlier:
+        before, state = state, _state(folder)
+        if len(checked.problems) == earlier or before == state:
             break
-    if not os.path.lexists(folder):
+    if state is None:
         del checked.problems[earlier:]
         return None
     checked.whole += len(checked.problems) == earlier
     return found
+
+
+def _state(folder: Path) -> tuple[int, int] | None:
+    """What tells a run from the one that takes its place; None if there is none."""
+    try:
+        about = os.lstat(folder)
+    except OSError:
+        return None
+    return about.st_ino, about.st_ctime_ns
 
 
 def _run_once(folder: Path, checked: Checked, label: str) -> tuple[str, str] | None:
@@ -319,7 +335,8 @@ def _attempt(
     try:
         return read()
     except _DAMAGE as error:
-        if may_go is None or os.path.lexists(may_go):
+        gone = isinstance(error, FileNotFoundError) and not (may_go and may_go.is_symlink())
+        if may_go is None or not gone:
             why = _reason(error)
             checked.problems.append(Problem("damaged", label, why))
         return None

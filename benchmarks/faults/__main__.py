@@ -35,8 +35,7 @@ def main() -> None:
         begun = time.perf_counter()
         for one in known[name]():
             print(
-                f"{one.kind:<36}{one.trials:>8}{one.detected:>10}{one.recovered:>11}"
-                f"{one.silent:>8}"
+                f"{one.kind:<36}{one.trials:>8}{one.detected:>10}{one.recovered:>11}{one.silent:>8}"
             )
             silent += one.silent
         print(f"  {name}: {time.perf_counter() - begun:.0f} s", flush=True)

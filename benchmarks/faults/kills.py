@@ -12,6 +12,10 @@ from pathlib import Path
 
 from . import Fault, subjects
 
+STRUCK = "struck.txt"
+STORED = ("run.json", "run.safetensors")
+"""One of these, or a batch, is there once something was stored."""
+
 
 def kill_all(trials: int) -> list[Fault]:
     """The three kinds of long work: a sweep, a training, an attack."""
@@ -33,9 +37,12 @@ def _kind(kind: str, trials: int, trial: Callable[[Path, float | None], str]) ->
         begun = time.perf_counter()
         alone = trial(Path(root) / "alone", None)
         usual = time.perf_counter() - begun
-        right = [
-            trial(Path(root) / str(n), usual * random.random()) == alone for n in range(trials)
-        ]
+        right, stored = [], 0
+        for n in range(trials):
+            folder = Path(root) / str(n)
+            right.append(trial(folder, usual * random.random()) == alone)
+            stored += (folder / STRUCK).read_text() == "stored"
+    print(f"  {kind}: {stored} of {trials} after something was stored", flush=True)
     return Fault(kind, trials, trials, sum(right), trials - sum(right))
 
 
@@ -47,6 +54,8 @@ def _struck(command: list[str], folder: Path, moment: float | None) -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
+    stored = any(path.name in STORED or path.match("batch-*") for path in folder.rglob("*"))
+    (folder / STRUCK).write_text("stored" if stored else "nothing")
 
 
 def _sweep(folder: Path, moment: float | None) -> str:

@@ -99,12 +99,16 @@ def attack(
       advlab attack my_nets:net mnist --eps 0.1 --attack fast --json
       advlab attack my_nets:net mnist --eps 0.1 --resume
     """
+    from ..core.datafiles import recording
+    from ..lab.evaluations import evaluation_origin
     from . import examples
     from .models import load_model
 
     ball = _ball(norm, eps, examples.usual_box(data) if box is None else examples.box(box))
-    sample = examples.sample(data, n or None, seed, data_dir, split)
+    with recording() as read:
+        sample = examples.sample(data, n or None, seed, data_dir, split)
     net, notes = load_model(model, architecture, trust)
+    made_by = evaluation_origin(filter(None, (model, architecture, transfer)), read)
     folder = out or Path("runs") / "attack" / _name(model, data, norm, eps)
     for note in [*notes, *_notes(sample, ball, seed)]:
         _say(f"note: {note}")
@@ -118,7 +122,7 @@ def attack(
     }
     found = _evaluate(net, sample, ball, seed, folder / "batches", resume, settings)
     about = _about(found, sample, ball, model, data, eps, seed, checks)
-    _write(folder, about, found, sample)
+    _write(folder, about, made_by, found, sample)
     if as_json:
         print(json.dumps({**about, "folder": str(folder)}))
     else:
@@ -198,7 +202,10 @@ def _about(
     }
 
 
-def _write(folder: Path, about: dict[str, Any], found: "Evaluation", sample: "Sample") -> None:
+def _write(
+    folder: Path, about: dict[str, Any], made_by: dict[str, Any], found: "Evaluation",
+    sample: "Sample",
+) -> None:  # fmt: skip
     from ..core.files import file_checksum
     from ..core.seal import seal
     from ..report.evaluation import write_evaluation
@@ -219,7 +226,7 @@ def _write(folder: Path, about: dict[str, Any], found: "Evaluation", sample: "Sa
     write_evaluation(about, pictures, folder / "report.html")
     files = [folder / "report.html", *sorted((folder / "batches").glob("[!.]*"))]
     sums = {path.relative_to(folder).as_posix(): file_checksum(path) for path in files}
-    sealed = seal(json.dumps({**about, "sha256": sums}, indent=1))
+    sealed = seal(json.dumps({**about, "made_by": made_by, "sha256": sums}, indent=1))
     write_page(sealed, folder / "evaluation.json")
 
 

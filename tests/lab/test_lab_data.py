@@ -162,6 +162,9 @@ def test_what_a_cache_holds_is_recorded_for_every_case(place, monkeypatch):
     monkeypatch.setenv("ADVLAB_DATA", str(place / "elsewhere"))
     assert float(load("test")) == pytest.approx(0.6)
     assert len(calls) == 3
+    load.cache_clear()
+    load("test")
+    assert (len(calls), load.__name__) == (4, "load")
 
 
 def test_zeros_and_ones_are_recorded_from_the_cache_too(place):

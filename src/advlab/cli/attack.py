@@ -159,9 +159,20 @@ def _evaluate(
 
 def _name(*words: str) -> str:
     """A folder's name from the arguments: the same command, the same folder."""
-    stems = [Path(word).stem if "/" in word or word.endswith(".npz") else word for word in words]
-    stems[-1] = words[-1]
+    stems = [*map(_stem, words[:-1]), words[-1]]
     return "-".join(re.sub(r"[^A-Za-z0-9.]+", "_", stem).strip("_.") for stem in stems)
+
+
+def _stem(word: str) -> str:
+    """The name of a file, which no file of another folder has; other words as they are."""
+    from ..lab.loader import file_name
+
+    start, colon, inner = word.partition(".py:")
+    path = Path(f"{start}.py" if colon else word)
+    if not path.is_file():
+        return word
+    kind = "" if path.suffix in (".npz", ".py") else path.suffix
+    return f"{file_name(path)}{kind}" + (f":{inner}" if colon else "")
 
 
 def _notes(sample: "Sample", ball: "Ball", seed: int) -> list[str]:

@@ -1,10 +1,10 @@
 """Data files that runs rest on: a user's own file, a cache that is recorded too, files as now."""
 
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import update_wrapper
 from os import PathLike
 from pathlib import Path
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from ..core.datafiles import (
     OWN_FILE,
@@ -18,7 +18,8 @@ from ..core.datafiles import (
 from ..core.errors import AdvlabError
 from . import cifar10, mnist
 
-P, T = ParamSpec("P"), TypeVar("T")
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def recorded(path: str | PathLike[str]) -> Path:
@@ -40,7 +41,7 @@ def recorded(path: str | PathLike[str]) -> Path:
         raise AdvlabError("a data file that can be read", f"{path} ({error.strerror})") from None
 
 
-def cached(load: Callable[P, T]) -> Callable[P, T]:
+def cached(load: Callable[P, T]) -> "Cached[P, T]":
     """Keep what a function reads, as `functools.cache`, without losing what runs rest on.
 
     Each call records the files that the result came from, the first one and all others. If these
@@ -54,20 +55,30 @@ def cached(load: Callable[P, T]) -> Callable[P, T]:
         def zeros() -> Arrays:
             return mnist.load([0])
     """
-    kept: dict[Any, tuple[T, DataRead]] = {}
+    return Cached(load)
 
-    @wraps(load)
-    def call(*args: P.args, **more: P.kwargs) -> T:
+
+class Cached(Generic[P, T]):
+    """A function with a memory for what it read; `cached` makes it."""
+
+    def __init__(self, load: Callable[P, T]):
+        self._load = load
+        self._kept: dict[Any, tuple[T, DataRead]] = {}
+        update_wrapper(self, load)
+
+    def __call__(self, *args: P.args, **more: P.kwargs) -> T:
         key = args, tuple(sorted(more.items()))
-        if key not in kept or changes(kept[key][1]) != DataChanges():
+        value, read = self._kept.get(key, (None, None))
+        if read is None or changes(read) != DataChanges():
             with recording() as read:
-                value = load(*args, **more)
-            kept[key] = value, read
-        value, read = kept[key]
+                value = self._load(*args, **more)
+            self._kept[key] = value, read
         record(read)
-        return value
+        return value  # type: ignore[return-value]  # it is None only where `load` gave None
 
-    return call
+    def cache_clear(self) -> None:
+        """Forget everything."""
+        self._kept.clear()
 
 
 def changes(read: Mapping[str, Mapping[str, str]]) -> DataChanges:

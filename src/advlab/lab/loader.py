@@ -40,15 +40,24 @@ def name(source: str) -> str:
     hash of its whole path. Where that folder is another source's, see `origin.own_folder`.
     """
     if source.endswith(".py"):
-        path, here = Path(source).resolve(), Path.cwd().resolve()
-        if path.is_relative_to(here):
-            return path.relative_to(here).with_suffix("").as_posix()
-        return f"{path.stem}-{_hash(path)[:8]}"
+        return file_name(Path(source))
     module = dotted(source)
     paper, inside, item = module.removeprefix(BUILT_IN).partition(".experiments.")
     if module.startswith(BUILT_IN) and inside:
         return f"{paper}/{item}"
     return module.replace(":", ".")
+
+
+def file_name(file: Path) -> str:
+    """A name for a file: its path from the current folder, or its stem and a hash of its path.
+
+    Args:
+        file: its path, absolute or from the current folder.
+    """
+    path, here = file.resolve(), Path.cwd().resolve()
+    if path.is_relative_to(here):
+        return path.relative_to(here).with_suffix("").as_posix()
+    return f"{path.stem}-{_hash(path)[:8]}"
 
 
 def dotted(source: str) -> str:

@@ -204,13 +204,13 @@ class Store:
             "commit": provenance.commit(),
             "data": data or {},
             "finished": provenance.now(),
-            "sha256": {name: sha256(data) for name, data in whole.items()},
+            "sha256": {name: sha256(body) for name, body in whole.items()},
         }
         whole["run.json"] = seal(json.dumps(about, indent=2)).encode()
         with self._writing(), self._partial(key) as part:
             part.mkdir()
-            for name, data in whole.items():
-                write_synced(part / name, data)
+            for name, body in whole.items():
+                write_synced(part / name, body)
             sync_folder(part)
             if self.has(case):
                 with self._partial(key) as old:

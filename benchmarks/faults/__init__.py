@@ -2,6 +2,7 @@
 
 python -m benchmarks.faults            # the whole campaign, about half an hour on two cores
 python -m benchmarks.faults --short    # a few trials of each kind, minutes
+python -m benchmarks.faults flips      # one part: kills, flips, machine, forged or pages
 """
 
 from dataclasses import dataclass

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 
 import advlab
 from advlab.cli import main
+from advlab.cli.attack import _name
 from advlab.lab.verify import verify
 
 MODEL = "evaluated_nets:trained"
@@ -86,6 +88,22 @@ def test_json_is_one_line_and_seeds_draw_the_examples(data, capsys):
         assert "20 of 60 examples" in captured.err
     assert rows[0] == rows[1] != rows[2]
     assert len(set(rows[0])) == 20
+
+
+def test_files_of_one_name_have_folders_of_their_own(data, monkeypatch):
+    places = ["a/data.npz", "b/data.npz", "a/net.pt2", "nets.py"]
+    for place in places:
+        Path(place).parent.mkdir(exist_ok=True)
+        Path(place).touch()
+    names = [_name("my.nets:net", place, "l2", "8/255") for place in ("data.npz", *places[:2])]
+    assert names == ["my.nets_net-data-l2-8_255"] + [
+        f"my.nets_net-{folder}_data-l2-8_255" for folder in ("a", "b")
+    ]
+    assert _name("a/net.pt2", "mnist", "l2", "1") == "a_net.pt2-mnist-l2-1"
+    assert _name("nets.py:Net.small", "mnist", "l2", "1") == "nets_Net.small-mnist-l2-1"
+    monkeypatch.chdir("b")
+    outside = _name("../a/net.pt2", "mnist", "l2", "1")
+    assert re.fullmatch(r"net_[0-9a-f]{8}\.pt2-mnist-l2-1", outside)
 
 
 def test_a_masked_model_is_warned_of(data, capsys):

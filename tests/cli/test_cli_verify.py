@@ -10,16 +10,26 @@ import sys
 import threading
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
+import torch
+from torch import nn
 
 from advlab import lab
 from advlab.cli import main
 from advlab.cli.report import _read as read
+from advlab.core.datafiles import recording
 from advlab.core.files import file_checksum
 from advlab.core.seal import Unsealed, seal, unseal
-from advlab.lab.verify import installed_code, verify
+from advlab.data import arrays
+from advlab.evaluation import evaluate
+from advlab.lab import evaluations
+from advlab.lab.evaluations import evaluation_origin
+from advlab.lab.installed import installed_code
+from advlab.lab.verify import verify
 from advlab.papers import EXPERIMENTS
+from advlab.threats import Ball
 
 FLIPS = 600
 SMALL = '''
@@ -69,7 +79,8 @@ def made(tmp_path_factory):
     for name, text in files.items():
         (evaluation / name).write_text(text)
     sums = {name: file_checksum(evaluation / name) for name in files}
-    about = json.dumps({"robust_error": 0.25, "sha256": sums}, indent=1)
+    made_by = evaluation_origin([], {})
+    about = json.dumps({"robust_error": 0.25, "made_by": made_by, "sha256": sums}, indent=1)
     (evaluation / "evaluation.json").write_text(seal(about))
     return here
 
@@ -349,3 +360,90 @@ def test_report_and_verify_beside_a_running_sweep_never_fail(runs, tmp_path):
         over.set()
         thread.join()
     assert errors == []
+
+
+NET = """
+from torch import nn
+
+def net():
+    return nn.Linear(2, {classes})
+"""
+
+
+def stored_evaluation(place, models, read):
+    place.mkdir()
+    about = {"made_by": evaluation_origin(models, read), "sha256": {}}
+    (place / "evaluation.json").write_text(seal(json.dumps(about)))
+
+
+def stale(folder):
+    return [(one.kind, one.why) for found in verify(folder) for one in found.problems]
+
+
+def test_an_evaluation_of_other_code_another_model_or_other_data_is_stale(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("nets.py").write_text(NET.format(classes=2))
+    Path("weights.safetensors").write_bytes(b"weights")
+    np.savez("data.npz", x=np.ones((3, 2)), y=np.arange(3))
+    with recording() as read:
+        arrays.load("data.npz")
+    stored_evaluation(tmp_path / "attack", ["weights.safetensors", "nets.py:net"], read)
+    assert stale(tmp_path) == []
+    Path("nets.py").write_text(NET.format(classes=2) + "# a comment\n")
+    assert stale(tmp_path) == []
+    Path("nets.py").write_text(NET.format(classes=3))
+    assert stale(tmp_path) == [("stale", "made with another model: nets.py:net changed")]
+    Path("weights.safetensors").write_bytes(b"others")
+    np.savez("data.npz", x=np.zeros((3, 2)), y=np.arange(3))
+    assert [why for _, why in stale(tmp_path)] == [
+        "made with another model: weights.safetensors changed",
+        "made with another model: nets.py:net changed",
+        "an evaluation made from other data: data.npz changed",
+    ]
+    for name in ("nets.py", "weights.safetensors", "data.npz"):
+        Path(name).unlink()
+    (checked,) = [one for one in verify(tmp_path) if one.results]
+    assert checked.problems == []
+    assert len(checked.notes) == 3
+    monkeypatch.setattr(evaluations, "EVALUATE", "advlab.evaluation.suites:plan")
+    ((kind, why),) = stale(tmp_path)
+    assert kind == "stale"
+    assert why.startswith("evaluated by other code (")
+
+
+def test_a_stopped_evaluation_is_checked(tmp_path, monkeypatch):
+    x, y = torch.rand(6, 2), torch.arange(6) % 2
+    store = tmp_path / "batches"
+    evaluate(nn.Linear(2, 2), x, y, Ball("linf", 0.1), "pgd", batch=3, store=store, checks=False)
+    (checked,) = verify(tmp_path)[-1:]
+    assert (checked.whole, checked.problems) == (2, [])
+    batch = max(store.glob("batch-*"))
+    whole = batch.read_bytes()
+    random.seed(0)
+    for _ in range(200):
+        place = random.randrange(len(whole))
+        flipped = whole[place] ^ (1 << random.randrange(8))
+        batch.write_bytes(whole[:place] + bytes([flipped]) + whole[place + 1 :])
+        assert [kind for kind, _ in stale(tmp_path)] == ["damaged"]
+    batch.write_bytes(whole[:-1])
+    assert [kind for kind, _ in stale(tmp_path)] == ["damaged"]
+    batch.write_bytes(whole)
+    monkeypatch.setattr(evaluations, "EVALUATE", "advlab.evaluation.suites:plan")
+    assert [why[:23] for _, why in stale(tmp_path)] == ["evaluated by other code"]
+
+
+def test_runs_made_from_other_data_are_stale(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("own.npz", x=np.ones((3, 2)), y=np.arange(3))
+
+    def compute(case):
+        return pl.DataFrame({"n": [len(arrays.load("own.npz").y)]})
+
+    lab.sweep([Small(size=size) for size in (1, 2)], compute, "runs", jobs=1)
+    assert problems("runs") == []
+    np.savez("own.npz", x=np.zeros((3, 2)), y=np.arange(3))
+    ((kind, why),) = stale("runs")
+    assert (kind, why) == ("stale", "2 runs made from other data: own.npz changed")
+    Path("own.npz").unlink()
+    assert problems("runs") == []
+    assert any("own.npz" in note for one in verify("runs") for note in one.notes)

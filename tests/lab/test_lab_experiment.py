@@ -3,6 +3,7 @@
 import errno
 import os
 import re
+import shutil
 from pathlib import Path
 
 import filelock
@@ -16,6 +17,7 @@ from advlab.core.files import file_checksum
 from advlab.lab import provenance
 from advlab.lab import store as store_module
 from advlab.lab.loader import name
+from advlab.lab.origin import Origin, own_folder, read_origin
 from advlab.report import Result
 
 TOY = str(Path(toy.__file__))
@@ -116,6 +118,69 @@ def test_two_files_of_one_name_give_their_own_numbers(tmp_path):
     assert results[0].runs == results[2].runs
     assert len({result.experiment for result in results}) == 2
     assert len(list((tmp_path / "runs").glob("fig-*"))) == 2
+
+
+def test_one_name_run_from_two_folders_has_two_stores(tmp_path, monkeypatch, capsys):
+    text = Path(TOY).read_text()
+    results = []
+    for folder, size in (("a", 40), ("b", 50), ("a", 40), ("b", 50)):
+        (tmp_path / folder).mkdir(exist_ok=True)
+        monkeypatch.chdir(tmp_path / folder)
+        Path("fig.py").write_text(text.replace("(40, 60)", f"({size}, 60)"))
+        results.append(lab.run("fig.py", scale="smoke", jobs=1, out=tmp_path / "runs"))
+    assert [result.settings["size"][0] for result in results] == [40, 50, 40, 50]
+    assert results[0].runs == results[2].runs
+    assert results[1].runs == results[3].runs
+    assert results[0].experiment == "fig"
+    assert re.fullmatch("fig-[0-9a-f]{8}", results[1].experiment)
+    assert results[1].experiment == results[3].experiment
+    said = capsys.readouterr().err
+    assert "holds runs of another source; these are in fig-" in said
+    assert "other code" not in said
+    assert {path.name for path in (tmp_path / "runs").iterdir()} == {"fig", results[1].experiment}
+
+
+def test_a_folder_belongs_to_its_source_wherever_both_are_moved(tmp_path, monkeypatch, capsys):
+    home, out = tmp_path / "home", tmp_path / "home" / "runs"
+    home.mkdir()
+    shutil.copy(TOY, home / "fig.py")
+    assert own_folder(out, "fig", str(home / "fig.py")) == "fig"
+    assert own_folder(out, "fig", str(home / "fig.py")) == "fig"
+    origin = read_origin(out / "fig")
+    assert origin == Origin(str(home / "fig.py"), "../fig.py")
+    home.rename(tmp_path / "moved")
+    moved = tmp_path / "moved"
+    assert own_folder(moved / "runs", "fig", str(moved / "fig.py")) == "fig"
+    assert read_origin(moved / "runs" / "fig").source == str(moved / "fig.py")
+    (moved / "runs").rename(tmp_path / "archive")
+    assert own_folder(tmp_path / "archive", "fig", str(moved / "fig.py")) == "fig"
+    assert capsys.readouterr().err == ""
+    # The names of experiments that come with advlab are theirs.
+    assert own_folder(out, "generalization/fig5", "generalization/fig5") == "generalization/fig5"
+    other = own_folder(out, "generalization/fig5", str(moved / "fig.py"))
+    assert re.fullmatch(r"generalization/fig5-[0-9a-f]{8}", other)
+    # A module is known by its file.
+    assert own_folder(tmp_path / "archive", "toy_experiment", "toy_experiment") == "toy_experiment"
+    module = read_origin(tmp_path / "archive" / "toy_experiment")
+    assert module.source == str(Path(TOY).resolve())
+    assert own_folder(tmp_path / "archive", "toy_experiment", "toy_numpy") != "toy_experiment"
+
+
+def test_a_folder_from_before_it_was_marked_and_a_damaged_mark(tmp_path, capsys):
+    for folder in ("a", "b"):
+        (tmp_path / folder).mkdir()
+        shutil.copy(TOY, tmp_path / folder / "fig.py")
+    out, one, two = tmp_path / "runs", *(str(tmp_path / place / "fig.py") for place in "ab")
+    result = lab.run(one, scale="smoke", jobs=1, out=out)
+    mark = out / result.experiment / "source.json"
+    mark.unlink()
+    assert own_folder(out, result.experiment, two) != result.experiment
+    assert own_folder(out, result.experiment, one) == result.experiment
+    data = mark.read_bytes()
+    mark.write_bytes(data.replace(b"fig", b"fog"))
+    assert own_folder(out, result.experiment, one) == result.experiment
+    assert "source.json is damaged and written anew" in capsys.readouterr().err
+    assert mark.read_bytes() == data
 
 
 def test_a_second_run_computes_nothing_and_says_the_same(result, out):

@@ -13,6 +13,7 @@ import time
 import uuid
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 import torch
@@ -21,6 +22,7 @@ import toy_numpy
 
 from advlab import lab
 from advlab.core.errors import AdvlabError
+from advlab.core.files import file_checksum
 from advlab.lab.loader import name
 
 needs_ray = pytest.mark.skipif(
@@ -89,6 +91,26 @@ def test_a_cluster_gives_the_bits_of_one_process(tmp_path, cluster, capsys):
     captured = capsys.readouterr()
     assert f"far: {len(cases)}/{len(cases)} cases" in captured.err
     assert captured.out == ""
+
+
+@needs_ray
+def test_a_cluster_records_the_data_that_its_cases_read(tmp_path, cluster, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.savez("own.npz", x=np.ones((3, 2)), y=np.arange(3))
+
+    def compute(case: Point) -> pl.DataFrame:
+        from advlab.data import arrays
+
+        return pl.DataFrame({"y": [case.x * float(arrays.load("own.npz").x.sum())]})
+
+    swept = lab.sweep(POINTS[:2], compute, "far", backend="ray")
+    assert [maker.data for maker in swept.made_by] == [
+        {"file own.npz": {"own.npz": file_checksum(Path("own.npz"))}}
+    ]
+    np.savez("own.npz", x=np.zeros((3, 2)), y=np.arange(3))
+    capsys.readouterr()
+    assert set(lab.sweep(POINTS[:2], compute, "far", backend="ray").table["y"]) == {0.0}
+    assert "far: made from other data: own.npz changed: 2 runs" in capsys.readouterr().err
 
 
 @needs_ray

@@ -99,12 +99,16 @@ def attack(
       advlab attack my_nets:net mnist --eps 0.1 --attack fast --json
       advlab attack my_nets:net mnist --eps 0.1 --resume
     """
+    from ..core.datafiles import recording
+    from ..lab.evaluations import evaluation_origin
     from . import examples
     from .models import load_model
 
     ball = _ball(norm, eps, examples.usual_box(data) if box is None else examples.box(box))
-    sample = examples.sample(data, n or None, seed, data_dir, split)
+    with recording() as read:
+        sample = examples.sample(data, n or None, seed, data_dir, split)
     net, notes = load_model(model, architecture, trust)
+    made_by = evaluation_origin(filter(None, (model, architecture, transfer)), read)
     folder = out or Path("runs") / "attack" / _name(model, data, norm, eps)
     for note in [*notes, *_notes(sample, ball, seed)]:
         _say(f"note: {note}")
@@ -118,7 +122,7 @@ def attack(
     }
     found = _evaluate(net, sample, ball, seed, folder / "batches", resume, settings)
     about = _about(found, sample, ball, model, data, eps, seed, checks)
-    _write(folder, about, found, sample)
+    _write(folder, about, made_by, found, sample)
     if as_json:
         print(json.dumps({**about, "folder": str(folder)}))
     else:
@@ -155,9 +159,20 @@ def _evaluate(
 
 def _name(*words: str) -> str:
     """A folder's name from the arguments: the same command, the same folder."""
-    stems = [Path(word).stem if "/" in word or word.endswith(".npz") else word for word in words]
-    stems[-1] = words[-1]
+    stems = [*map(_stem, words[:-1]), words[-1]]
     return "-".join(re.sub(r"[^A-Za-z0-9.]+", "_", stem).strip("_.") for stem in stems)
+
+
+def _stem(word: str) -> str:
+    """The name of a file, which no file of another folder has; other words as they are."""
+    from ..lab.loader import file_name
+
+    start, colon, inner = word.partition(".py:")
+    path = Path(f"{start}.py" if colon else word)
+    if not path.is_file():
+        return word
+    kind = "" if path.suffix in (".npz", ".py") else path.suffix
+    return f"{file_name(path)}{kind}" + (f":{inner}" if colon else "")
 
 
 def _notes(sample: "Sample", ball: "Ball", seed: int) -> list[str]:
@@ -198,7 +213,10 @@ def _about(
     }
 
 
-def _write(folder: Path, about: dict[str, Any], found: "Evaluation", sample: "Sample") -> None:
+def _write(
+    folder: Path, about: dict[str, Any], made_by: dict[str, Any], found: "Evaluation",
+    sample: "Sample",
+) -> None:  # fmt: skip
     from ..core.files import file_checksum
     from ..core.seal import seal
     from ..report.evaluation import write_evaluation
@@ -219,7 +237,7 @@ def _write(folder: Path, about: dict[str, Any], found: "Evaluation", sample: "Sa
     write_evaluation(about, pictures, folder / "report.html")
     files = [folder / "report.html", *sorted((folder / "batches").glob("[!.]*"))]
     sums = {path.relative_to(folder).as_posix(): file_checksum(path) for path in files}
-    sealed = seal(json.dumps({**about, "sha256": sums}, indent=1))
+    sealed = seal(json.dumps({**about, "made_by": made_by, "sha256": sums}, indent=1))
     write_page(sealed, folder / "evaluation.json")
 
 

@@ -9,7 +9,7 @@ import typer
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..lab.verify import Checked
+    from ..lab.checked import Checked
 
 _PROBLEMS = 1
 _KINDS: tuple[Literal["damaged", "foreign", "stale"], ...] = ("damaged", "foreign", "stale")
@@ -22,8 +22,9 @@ def verify(folder: Folder = Path("runs"), as_json: AsJson = False) -> None:
     """Check that stored runs, results and evaluations are whole and up to date; writes nothing.
 
     Damaged: a file is not what was written. Foreign: it does not belong there. Stale: other code
-    than the installed one computed a run, or a result rests on runs that changed or are gone. The
-    exit code is 1 if anything is. Failed cases are counted and leave it at 0.
+    than the installed one made a run or an evaluation, its data or its model changed, or a result
+    rests on runs that changed or are gone. The exit code is 1 if anything is. Failed cases are
+    counted and leave it at 0.
 
     Examples:
 

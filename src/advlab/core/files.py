@@ -5,6 +5,7 @@ torch is imported by the functions for tensors only, so that everything else sta
 
 import errno
 import hashlib
+import json
 import os
 import shutil
 import tempfile
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _SEAL = "sha256"
+_TYPES = {
+    "F64": "torch.float64", "F32": "torch.float32", "F16": "torch.float16",
+    "BF16": "torch.bfloat16", "I64": "torch.int64", "I32": "torch.int32", "I16": "torch.int16",
+    "I8": "torch.int8", "U8": "torch.uint8", "BOOL": "torch.bool",
+}  # fmt: skip
 
 
 @contextmanager
@@ -176,6 +182,33 @@ def read_tensors(path: Path, sealed: bool = False) -> "tuple[dict[str, Tensor], 
     if seal is not None and seal != _seal(tensors, notes):
         raise _damaged(path, "a file that does not match its checksum")
     return tensors, notes
+
+
+def check_sealed(path: Path) -> None:
+    """Compare a file that `write_tensors` wrote with its checksum, without torch.
+
+    Args:
+        path: the file.
+
+    Raises:
+        ValueError: it is damaged, or has no checksum.
+    """
+    data = path.read_bytes()
+    start = 8 + int.from_bytes(data[:8], "little")
+    if start > len(data):
+        raise ValueError("its header is not whole")
+    header = json.loads(data[8:start])
+    notes = header.pop("__metadata__", {})
+    seal = notes.pop(_SEAL, None)
+    found = hashlib.sha256(repr(sorted(notes.items())).encode())
+    end = 0
+    for name, about in sorted(header.items()):
+        first, last = about["data_offsets"]
+        found.update(f"{name!r} {_TYPES[about['dtype']]} {tuple(about['shape'])}".encode())
+        found.update(data[start + first : start + last])
+        end = max(end, last)
+    if seal != found.hexdigest() or start + end != len(data):
+        raise ValueError("not what was written")
 
 
 def _damaged(path: Path, came: str) -> AdvlabError:

@@ -10,6 +10,7 @@ import torch
 from jaxtyping import Float, Integer, Shaped, UInt8
 from torch import Tensor
 
+from ..core.datafiles import OWN_FILE, reading
 from ..core.errors import AdvlabError
 from ..core.inputs import tensor
 
@@ -51,7 +52,7 @@ def load(
     box: tuple[float, float] | None = None,
 ) -> Arrays:
     """The checked arrays of an .npz file with keys x and y, or images and labels."""
-    return from_arrays(*read_npz(Path(path)), classes=classes, box=box)
+    return from_arrays(*_recorded_npz(Path(path)), classes=classes, box=box)
 
 
 def from_bytes(
@@ -93,6 +94,14 @@ def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
         "an .npz file with keys x and y, or images and labels",
         f"{path} with {', '.join(sorted(names)) or 'no keys'}",
     )
+
+
+def _recorded_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
+    try:
+        with reading(f"{OWN_FILE}{path}", [path]):
+            return read_npz(path)
+    except OSError:  # it could not be hashed: the reader says why
+        return read_npz(path)
 
 
 def _check_unpacked(path: Path) -> None:

@@ -9,7 +9,7 @@ from jaxtyping import UInt8
 
 from ..core.errors import AdvlabError
 from .arrays import Arrays, from_bytes, read_npz
-from .directory import Split, absent, check_published, data_root, find
+from .directory import Split, absent, data_root, find, reading_set
 
 NAMES = (
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
@@ -55,35 +55,35 @@ def read_batch(path: Path) -> tuple[UInt8[np.ndarray, "n 3 32 32"], UInt8[np.nda
     return records[:, 1:].reshape(-1, *SHAPE), records[:, 0].copy()
 
 
-def _read(split: Split, directory: str | PathLike[str] | None) -> tuple[np.ndarray, np.ndarray]:
+def located(split: Split, directory: str | PathLike[str] | None = None) -> list[Path]:
+    """The files that `load` reads: the binary batches, or else one .npz.
+
+    Args:
+        split: "train" or "test".
+        directory: where to look, None for the data directory of the user.
+    """
     batches = [_batch(name, directory) for name in FILES[split]]
     found = [path for path in batches if path is not None]
-    if found:
-        if len(found) < len(batches):
-            missing = [n for n, path in zip(FILES[split], batches, strict=True) if path is None]
-            raise AdvlabError(
-                f"all of {', '.join(FILES[split])}",
-                f"{found[0].parent} without {', '.join(missing)}",
-                "run `advlab data fetch cifar10`",
-            )
-        for path in found:
-            check_published("cifar10", path)
-        parts = [read_batch(path) for path in found]
-        x, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-        _check_counts(y, found[0].parent)
-        return x, y
-    return _read_npz(_npz(split, directory))
-
-
-def _check_counts(y: np.ndarray, folder: Path) -> None:
-    """The published parts have as many images of each class, which other bytes will not have."""
-    counts = np.bincount(y, minlength=10)
-    if len(y) in (10_000, 50_000) and len(set(counts.tolist())) > 1:
+    if not found:
+        return [_npz(split, directory)]
+    if len(found) < len(batches):
+        missing = [n for n, path in zip(FILES[split], batches, strict=True) if path is None]
         raise AdvlabError(
-            f"{len(y) // 10} images of each class, as published",
-            f"from {counts.min()} to {counts.max()} in {folder}",
-            "delete the files and run `advlab data fetch cifar10`",
+            f"all of {', '.join(FILES[split])}",
+            f"{found[0].parent} without {', '.join(missing)}",
+            "run `advlab data fetch cifar10`",
         )
+    return found
+
+
+def _read(split: Split, directory: str | PathLike[str] | None) -> tuple[np.ndarray, np.ndarray]:
+    found = located(split, directory)
+    with reading_set("cifar10", split, directory, found):
+        if found[0].suffix == ".npz":
+            return _read_npz(found[0])
+        parts = [read_batch(path) for path in found]
+    x, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    return x, y
 
 
 def _batch(name: str, directory: str | PathLike[str] | None) -> Path | None:

@@ -18,16 +18,16 @@ from torch import Tensor
 
 from ..core.errors import AdvlabError
 from .arrays import Arrays, from_bytes
-from .directory import Split, absent, check_published, find
+from .directory import Split, absent, find, reading_set
 
 FILES: dict[Split, tuple[str, str]] = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
 BYTES = 8
+"""The code of unsigned bytes in the third byte of an idx file."""
 MOST = 2**30
 """No idx file of MNIST's kind is larger."""
-"""The code of unsigned bytes in the third byte of an idx file."""
 
 
 def load(
@@ -44,10 +44,9 @@ def load(
     """
     if split not in FILES:
         raise AdvlabError("split as train or test", repr(split))
-    images, labels = (_file(name, directory) for name in FILES[split])
-    for path in (images, labels):
-        check_published("mnist", path)
-    x, y = read_idx(images, 3), read_idx(labels, 1)
+    images, labels = located(split, directory)
+    with reading_set("mnist", split, directory, (images, labels)):
+        x, y = read_idx(images, 3), read_idx(labels, 1)
     if x.shape[1:] != (28, 28) or len(x) != len(y):
         raise AdvlabError(
             "as many images of 28 x 28 as labels",
@@ -62,6 +61,16 @@ def load(
         keep = np.isin(y, list(digits))
         x, y = x[keep], y[keep]
     return from_bytes(x[:, None], y, n, rng)
+
+
+def located(split: Split, directory: str | PathLike[str] | None = None) -> list[Path]:
+    """The files of images and of labels that `load` reads.
+
+    Args:
+        split: "train" or "test".
+        directory: where to look, None for the data directory of the user.
+    """
+    return [_file(name, directory) for name in FILES[split]]
 
 
 def pair(

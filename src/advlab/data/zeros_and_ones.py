@@ -4,7 +4,6 @@ The benign and generalization papers have figures on MNIST's digits 0 and 1. Wha
 which of the two it is.
 """
 
-from functools import cache
 from typing import Literal
 
 import torch
@@ -12,6 +11,7 @@ import torch
 from ..core.randomness import normal, uniform
 from . import Arrays, mnist
 from .directory import Split, find
+from .recorded import cached
 
 Source = Literal["mnist", "stand-in"]
 TITLES: dict[str, str] = {
@@ -43,7 +43,7 @@ def draw(source: Source, split: Split, n: int, rng: torch.Generator) -> Arrays:
     return Arrays(pool.x[pick], pool.y[pick])
 
 
-@cache
+@cached
 def digits(split: Split) -> Arrays:
     """MNIST's zeros and ones of a split, as rows of 784 pixels."""
     images = mnist.load((0, 1), split=split)

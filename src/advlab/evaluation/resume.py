@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ..core.errors import AdvlabError
 from ..core.files import read_tensors, sha256, write_tensors, write_text
+from ..core.fingerprint import code_fingerprint
 from ..core.identity import Fingerprint, differences
 from ..losses import evaluating
 from ..threats import Threat
@@ -42,7 +43,8 @@ class BatchStore:
             return choose()
         about = self._about()
         if about is None:
-            about = {"parts": self.parts, "batch": choose()}
+            code = code_fingerprint(f"{__package__}.evaluate:evaluate")
+            about = {"parts": self.parts, "batch": choose(), "code": code}
             self._write(json.dumps({**about, "sha256": _seal(about)}))
         changed = differences(about["parts"], self.parts)
         if changed and self.reuse:

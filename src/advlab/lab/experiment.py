@@ -3,7 +3,7 @@
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,11 @@ from ..report import Assumption, Result, Scope, Verdict, put_outside, undecide
 from ..report.rules import missing
 from . import provenance
 from .backends import BackendName
+from .backends import backend as backend_of
 from .case import About, Case, Computed, Scale, check_seeds
 from .loader import find, name
+from .local import Limits
+from .origin import own_folder
 from .store import ReadOnly, Store
 from .sweep import Swept, sweep
 
@@ -112,7 +115,9 @@ def run(
 ) -> Result:
     """Compute what is missing, decide the claims, and leave `<out>/<name>/result-<scale>.json`.
 
-    Where everything is stored already, a read-only disk is enough; then no result is left.
+    Where a file or module of the same name from elsewhere has that folder already, the name gets a
+    hash of the source's path. Where everything is stored already, a read-only disk is enough; then
+    no result is left.
 
     Args:
         experiment: its name ("benign/fig1"), a module or .py file of your own, or what `load` gave.
@@ -121,7 +126,8 @@ def run(
         jobs: worker processes; as many as there are cores if left out.
         out: the folder that holds all runs.
         fresh: forget the stored runs of these cases first.
-        reuse: keep stored runs that other code computed, which else are computed again.
+        reuse: keep stored runs that other code computed or that were made from other data, which
+            else are computed again.
         backend: "local", or "ray" for a Ray cluster.
         address: the Ray cluster to join.
         timeout: seconds that a case may take.
@@ -138,7 +144,9 @@ def run(
     cases = experiment.cases(scale, seeds)
     if not cases:
         raise AdvlabError("a recipe with at least one case", f"{experiment.name} at {scale}: none")
-    folder = Path(out) / experiment.name
+    backend_of(backend, jobs, address, Limits(timeout, memory))  # mistakes leave no folder behind
+    own = own_folder(Path(out), experiment.name, experiment.source)
+    experiment, folder = replace(experiment, name=own), Path(out) / own
     swept = sweep(
         cases,
         experiment.compute,

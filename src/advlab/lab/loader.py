@@ -10,7 +10,8 @@ from typing import Any
 
 from ..core.errors import AdvlabError
 
-_PAPERS = "advlab.papers."
+BUILT_IN = "advlab.papers."
+"""Modules of the experiments that come with advlab begin so."""
 
 
 def find(source: str) -> Any:
@@ -33,28 +34,37 @@ def find(source: str) -> Any:
 
 
 def name(source: str) -> str:
-    """The experiment's name, which is also its folder: "paper/item", or the source's own name.
+    """The experiment's name, also that of its folder: "paper/item", or the source's own name.
 
     A file below the current folder is named by its path from there, another one by its stem and a
-    hash of its whole path, so that two files of the same name never share a folder of runs.
+    hash of its whole path. Where that folder is another source's, see `origin.own_folder`.
     """
     if source.endswith(".py"):
-        path, here = Path(source).resolve(), Path.cwd().resolve()
-        if path.is_relative_to(here):
-            return path.relative_to(here).with_suffix("").as_posix()
-        return f"{path.stem}-{_hash(path)[:8]}"
+        return file_name(Path(source))
     module = dotted(source)
-    paper, inside, item = module.removeprefix(_PAPERS).partition(".experiments.")
-    if module.startswith(_PAPERS) and inside:
+    paper, inside, item = module.removeprefix(BUILT_IN).partition(".experiments.")
+    if module.startswith(BUILT_IN) and inside:
         return f"{paper}/{item}"
     return module.replace(":", ".")
+
+
+def file_name(file: Path) -> str:
+    """A name for a file: its path from the current folder, or its stem and a hash of its path.
+
+    Args:
+        file: its path, absolute or from the current folder.
+    """
+    path, here = file.resolve(), Path.cwd().resolve()
+    if path.is_relative_to(here):
+        return path.relative_to(here).with_suffix("").as_posix()
+    return f"{path.stem}-{_hash(path)[:8]}"
 
 
 def dotted(source: str) -> str:
     """The module of a registered name; other names are modules' names already."""
     if "/" not in source:
         return source
-    return _PAPERS + source.replace("/", ".experiments.", 1).replace("/", ".")
+    return BUILT_IN + source.replace("/", ".experiments.", 1).replace("/", ".")
 
 
 def find_here() -> None:

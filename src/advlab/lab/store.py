@@ -18,6 +18,7 @@ import polars as pl
 import safetensors
 import safetensors.numpy
 
+from ..core.datafiles import DataRead
 from ..core.errors import AdvlabError
 from ..core.files import remove, sha256, sync_folder, write_synced
 from ..core.seal import Unsealed, seal, unseal
@@ -40,8 +41,9 @@ class Stored:
     """A run as read back from disk: its rows and arrays, the time it took, and what made it.
 
     `code` is the fingerprint of the code that computed the run, empty where none is recorded;
-    `versions` and `commit` are those of that time. `sha256` is the checksum of its run.json, which
-    holds the checksums of all its other files.
+    `versions` and `commit` are those of that time. `data` are the data files that it read, with
+    their checksums (`core.datafiles`). `sha256` is the checksum of its run.json, which holds the
+    checksums of all its other files.
     """
 
     table: pl.DataFrame
@@ -50,6 +52,7 @@ class Stored:
     code: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     commit: str = ""
+    data: DataRead = field(default_factory=dict)
     sha256: str = ""
 
 
@@ -79,8 +82,9 @@ class Store:
 
     A run's folder has `case.json` (its settings), `metrics.parquet` (its rows),
     `arrays.safetensors` (its arrays, if it has any) and `run.json`: the seconds it took, the
-    fingerprint of the code that computed it, versions, the commit, the time, the checksums of
-    the other files and its own. `result-<scale>.json` carries its own checksum too.
+    fingerprint of the code that computed it, versions, the commit, the data files that it read
+    with their checksums, the time, the checksums of the other files and its own.
+    `result-<scale>.json` carries its own checksum too.
 
     Args:
         root: the folder; `open` makes it.
@@ -165,6 +169,7 @@ class Store:
                 code=_text(run, "code"),
                 versions=dict(run.get("versions", {})),
                 commit=_text(run, "commit"),
+                data={request: dict(files) for request, files in run.get("data", {}).items()},
                 sha256=sha256(record),
             )
         except _DAMAGE as error:
@@ -172,7 +177,14 @@ class Store:
                 raise AdvlabError(f"{folder} can be read", error.strerror) from error
             raise Corrupt(f"a whole run in {folder}", _one_line(error)) from error
 
-    def write(self, case: Case, files: Mapping[str, bytes], seconds: float, code: str = "") -> None:
+    def write(
+        self,
+        case: Case,
+        files: Mapping[str, bytes],
+        seconds: float,
+        code: str = "",
+        data: DataRead | None = None,
+    ) -> None:
         """Store a run (its lock is held), all of it or nothing; it replaces an earlier one.
 
         Args:
@@ -180,6 +192,7 @@ class Store:
             files: what `encode` made of the result.
             seconds: the time it took.
             code: the fingerprint of the code that computed it.
+            data: the data files that it read, with their checksums.
         """
         key = case.key()
         settings = json.dumps(case.model_dump(mode="json"), indent=2).encode()
@@ -189,14 +202,15 @@ class Store:
             "code": code,
             "versions": provenance.versions(),
             "commit": provenance.commit(),
+            "data": data or {},
             "finished": provenance.now(),
-            "sha256": {name: sha256(data) for name, data in whole.items()},
+            "sha256": {name: sha256(body) for name, body in whole.items()},
         }
         whole["run.json"] = seal(json.dumps(about, indent=2)).encode()
         with self._writing(), self._partial(key) as part:
             part.mkdir()
-            for name, data in whole.items():
-                write_synced(part / name, data)
+            for name, body in whole.items():
+                write_synced(part / name, body)
             sync_folder(part)
             if self.has(case):
                 with self._partial(key) as old:

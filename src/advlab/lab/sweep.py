@@ -1,16 +1,19 @@
 """A sweep computes the cases that have no run yet, on all cores, and reads every run back."""
 
+import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeGuard
 
 import polars as pl
 
+from ..core.datafiles import DataChanges, recording
 from ..core.errors import AdvlabError
 from ..core.fingerprint import code_fingerprint
 from ..report import Failure, Maker
@@ -24,6 +27,7 @@ from .store import Corrupt, ReadOnly, Store, Stored, encode
 from .threads import one_thread
 
 State = Literal["stored", "computed", "failed", "busy"]
+_SHOWN = 4
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,9 @@ def sweep(
     The table depends on the cases and the code alone: not on `jobs`, nor on the backend, nor on how
     often the sweep was stopped, nor on other processes that work in the same folder. A case whose
     compute raises, kills its worker or takes too much is stored as failed and tried again next
-    time. A run that other code computed (`core.fingerprint.code_fingerprint`) is computed again.
+    time. A run that other code computed (`core.fingerprint.code_fingerprint`), or that was made
+    from data files with other content than those that are here now (`core.datafiles`), is computed
+    again. Where the data files are not here, runs are kept.
 
     Args:
         cases: settings that differ from each other, one run per case.
@@ -69,7 +75,7 @@ def sweep(
         jobs: worker processes; as many as there are cores if left out. With 1 and no limit, cases
             are computed in this process.
         fresh: forget the runs of these cases first.
-        reuse: keep runs that other code computed.
+        reuse: keep runs that other code computed, or that were made from other data.
         source: the file or module that `compute` comes from, where workers cannot import it by
             the name of its module.
         backend: "local", or "ray", whose workers must see `folder` under the same path.
@@ -120,23 +126,80 @@ def _refused(store: Store) -> ReadOnly | None:
 def _stored(by_key: Mapping[str, Case], work: "_Work") -> dict[str, Stored]:
     """The runs that need no computing."""
     runs: dict[str, Stored] = {}
-    other, store = 0, work.store
+    other, store, data = 0, work.store, _DataCheck()
     for key, case in by_key.items():
         try:
             run = store.read(case, arrays=False)
         except Corrupt as error:
             _say(f"corrupt run, moved to {store.root / 'corrupt'} and computed again: {error}")
             continue
-        other += run is not None and run.code != work.code
-        if run and work.accepts(run.code):
+        if run is None:
+            continue
+        other += run.code != work.code
+        same = data.is_same(run)
+        if work.reuse or (run.code == work.code and same):
             runs[key] = run
             with suppress(ReadOnly):
                 store.forget_failure(case)
+    then = "kept, as --reuse asks" if work.reuse else "computed again (--reuse keeps them)"
     if other:
-        then = "kept, as --reuse asks" if work.reuse else "computed again (--reuse keeps them)"
-        count = f"{other} run{'' if other == 1 else 's'}"
-        _say(f"{store.root.name}: computed by other code: {count}, {then}")
+        _say(f"{store.root.name}: computed by other code: {_runs(other)}, {then}")
+    for line in data.lines(then):
+        _say(f"{store.root.name}: {line}")
     return runs
+
+
+class _DataCheck:
+    """Are runs made from the data files that are here now? Counts those that are not."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, DataChanges] = {}
+        self.runs: Counter[str] = Counter()
+
+    def is_same(self, run: Stored) -> bool:
+        """Whether nothing that a run read has changed; what is not here now does not count."""
+        if not run.data:
+            return True
+        text = json.dumps(run.data, sort_keys=True)
+        if text not in self.found:
+            self.found[text] = _data_changes(run)
+        self.runs[text] += 1
+        return not self.found[text].changed
+
+    def lines(self, then: str) -> Iterator[str]:
+        """What to say of the runs whose data changed, and of those whose data are not here."""
+        changed = {text: many for text, one in self.found.items() if (many := one.changed)}
+        if changed:
+            names = _listed([name for many in changed.values() for name in many])
+            count = _runs(sum(self.runs[text] for text in changed))
+            yield f"made from other data: {names} changed: {count}, {then}"
+        missing = {
+            text: one.missing
+            for text, one in self.found.items()
+            if one.missing and text not in changed
+        }
+        if missing:
+            names = _listed([name for many in missing.values() for name in many])
+            count = _runs(sum(self.runs[text] for text in missing))
+            yield f"made from data that are not here now ({names}): {count}, kept"
+
+
+def _data_changes(run: Stored) -> DataChanges:
+    if not run.data:
+        return DataChanges()
+    from ..data.recorded import changes  # it imports torch, as whatever reads data does
+
+    return changes(run.data)
+
+
+def _listed(names: Sequence[str]) -> str:
+    once = list(dict.fromkeys(names))
+    more = f" and {len(once) - _SHOWN} more" if len(once) > _SHOWN else ""
+    return ", ".join(once[:_SHOWN]) + more
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
 
 
 def _compute(missing: list[Case], work: "_Work", where: Backend, stored: int) -> None:
@@ -162,7 +225,7 @@ def _compute(missing: list[Case], work: "_Work", where: Backend, stored: int) ->
             with suppress(AdvlabError):
                 store.clean(timeout=2.0)
             if isinstance(error, KeyboardInterrupt):
-                done = stored + sum(work.accepts(store.code(case)) for case in missing)
+                done = stored + sum(store.code(case) == work.code for case in missing)
                 total = stored + len(missing)
                 progress.say(f"stopped: {done} of {total} cases are stored; run it again to go on")
             raise
@@ -186,9 +249,11 @@ class _Work:
         fields = (self.first, self.compute, self.kinds, self.code, self.store, self.reuse)
         return (_Work, fields)
 
-    def accepts(self, code: str | None) -> bool:
-        """Does a run that this code computed need no computing?"""
-        return code is not None and (self.reuse or code == self.code)
+    def accepts(self, run: Stored | None) -> TypeGuard[Stored]:
+        """Is there a run that needs no computing: of this code and these data, or kept as asked?"""
+        if run is None:
+            return False
+        return self.reuse or (run.code == self.code and not _data_changes(run).changed)
 
     def check(self) -> None:
         """A worker may have imported newer files than those that the sweep began with."""
@@ -241,8 +306,7 @@ def _settle(
         if not mine:
             return key, "busy"
         try:
-            run = store.read(case)
-            if run and work.accepts(run.code):
+            if work.accepts(store.read(case)):
                 return key, "stored"
         except Corrupt:
             store.set_aside(case)
@@ -250,12 +314,12 @@ def _settle(
         began()
         start = time.perf_counter()
         try:
-            with one_thread():
+            with one_thread(), recording() as data:
                 files = encode(work.compute(case))
         except Exception as error:
             store.write_failure(case, error)
             return key, "failed"
-        store.write(case, files, time.perf_counter() - start, work.code)
+        store.write(case, files, time.perf_counter() - start, work.code, data)
         return key, "computed"
 
 
@@ -263,11 +327,15 @@ def _collect(cases: Iterable[Case], work: _Work, runs: dict[str, Stored]) -> Swe
     tables, failed, seconds = [], [], 0.0
     found: dict[str, Stored] = {}
     for case in cases:
-        run = runs.get(case.key()) or work.store.read(case, arrays=False)
-        if run is None or not work.accepts(run.code):
-            reason = work.store.failure(case) or "its run was changed while the sweep went on"
-            failed.append(Failure(case=case.model_dump(mode="json"), reason=reason))
-            continue
+        run = runs.get(case.key())
+        if run is None:
+            run = work.store.read(case, arrays=False)
+            if not work.accepts(run):
+                what = "data files were" if run and run.code == work.code else "run was"
+                reason = f"its {what} changed while the sweep went on"
+                reason = work.store.failure(case) or reason
+                failed.append(Failure(case=case.model_dump(mode="json"), reason=reason))
+                continue
         found[case.key()] = run
         tables.append(_with_settings(run.table, case))
         seconds += run.seconds
@@ -280,7 +348,7 @@ def _makers(runs: Iterable[Stored]) -> list[Maker]:
     """Which code, versions and commits computed runs, each once."""
     makers: list[Maker] = []
     for run in runs:
-        one = Maker(versions=run.versions, commit=run.commit, code=run.code, runs=1)
+        one = Maker(versions=run.versions, commit=run.commit, code=run.code, data=run.data, runs=1)
         same = [maker.model_copy(update={"runs": 1}) == one for maker in makers]
         if any(same):
             n = same.index(True)

@@ -17,11 +17,16 @@ class Failure(Config):
 
 
 class Maker(Config):
-    """What computed some runs of a result: versions, commit and code of that time."""
+    """What computed some runs of a result: versions, commit, code and data of that time.
+
+    `data` are the data files that were read: for each request, such as "mnist train", its files by
+    name and their SHA-256.
+    """
 
     versions: dict[str, str]
     commit: str
     code: str
+    data: dict[str, dict[str, str]] = Field(default_factory=dict)
     runs: int
 
 

@@ -84,8 +84,12 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
 
 def _areas(rows: pl.DataFrame) -> pl.DataFrame:
     """For each attacked run, the area under its loss curve over the standard one of its seed."""
-    area = rows.group_by("activation", "radius", "seed", maintain_order=True).agg(
-        area=pl.col("loss").sum()
+    # A loss that does not fall to half has no speed.
+    fell = pl.col("loss").last() < pl.col("loss").first() / 2
+    area = (
+        rows.sort("step")
+        .group_by("activation", "radius", "seed", maintain_order=True)
+        .agg(area=pl.when(fell).then(pl.col("loss").sum()))
     )
     standard = area.filter(pl.col("radius") == 0).select("activation", "seed", standard="area")
     attacked = area.filter(pl.col("radius") > 0).join(

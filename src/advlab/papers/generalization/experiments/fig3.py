@@ -37,7 +37,8 @@ ABOUT = lab.About(
             "the standard risk of theta(y) has the expectation of Lemma 1", "Gaussian"
         ),
         "13a": theorem(
-            "the stopping time T of Theorem 5 is finite for every seed",
+            "the stopping time T of Theorem 5 is finite for every seed (and the residual stays "
+            "below its level)",
             "high dimension", "step size", "Gaussian",
         ),
         "13b": theorem(

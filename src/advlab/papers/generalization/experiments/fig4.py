@@ -31,6 +31,7 @@ from ....losses import ModelLoss, margin
 from ....models import Stack
 from ....report import Claims, Verdict, empirical, sample
 from ....report.charts import AnyChart, boxes, panels
+from ....report.samples import groups
 from ....threats import Ball
 from ....training import L1, Penalize, fit
 
@@ -49,12 +50,13 @@ ABOUT = lab.About(
             "the L1 penalty raises the adversarial test accuracy, in the median over n"
         ),
         "15b": empirical(
-            "the L1 penalty costs less than one point of standard test accuracy at each n"
+            "the L1 penalty costs less than one point of standard test accuracy at each n, and "
+            "leaves more than 90 %"
         ),
     },
 )
 NAME = "generalization/fig4 decisive"
-POINTS_LOST = -1.0
+POINTS_LOST, LEAST = 1.0, 90.0
 
 
 class Case(lab.Case):
@@ -210,7 +212,9 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     pairs = lasso.join(without, on=keys, suffix=" without").select(
         *keys,
         gain=pl.col("adversarial") - pl.col("adversarial without"),
-        cost=pl.col("standard") - pl.col("standard without"),
+        # Nothing can be lost where nothing was learned: the accuracy itself is judged too.
+        spare=pl.col("standard") - pl.col("standard without") + POINTS_LOST,
+        above=pl.col("standard") - LEAST,
     )
     middle = pairs.group_by("seed").agg(pl.col("gain").median())
     claims = Claims(ABOUT.claims)
@@ -224,9 +228,9 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         ),
         claims.above(
             "15b",
-            sample(pairs, "cost", by="n"),
-            POINTS_LOST,
-            what="gain in standard accuracy, in points,",
+            groups(pairs.unpivot(["spare", "above"], index=keys), "value", "n", "variable"),
+            0.0,
+            what="gain in standard accuracy + 1 point, and standard accuracy - 90 points,",
         ),
     ]
     source = (

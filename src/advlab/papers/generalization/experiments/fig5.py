@@ -141,7 +141,8 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     }
     claims, excess = Claims(ABOUT.claims), "(adversarial test risk - R*) / (that of theta0 - R*)"
     near = {
-        label: claims.below(label, sample(rows, "excess", by="eps"), bound, what=excess)
+        # No model is below R*: a negative excess is a bug, not a success.
+        label: claims.within(label, sample(rows, "excess", by="eps"), 0.0, bound, what=excess)
         for label, rows, bound in (
             ("4a", last.filter(n=1000, eps=0.5), 0.1),
             ("4b", last.filter(pl.col("eps") > 0, n=10_000), 0.25),

@@ -312,7 +312,9 @@ def _risk_verdicts(table: pl.DataFrame) -> list[Verdict]:
 def _ratios(rows: pl.DataFrame, value: str) -> dict[str, pl.Series]:
     """For each radius and pair of networks, the ratio of their risks at the end."""
     keys, found = ["radius", "seed"], {}
-    risk = {net: ends(rows).filter(pl.col("activation") == net) for net in NETS}
+    # A network that is still where it began, at v^2, has no speed.
+    moved = pl.when(pl.col(value) < 0.99 * Case().law.v2).then(pl.col(value)).alias(value)
+    risk = {net: ends(rows).filter(pl.col("activation") == net).with_columns(moved) for net in NETS}
     for one, other in combinations(NETS, 2):
         pairs = risk[one].join(risk[other], on=keys, suffix=" other")
         pairs = pairs.with_columns(ratio=pl.col(f"{value} other") / pl.col(value))

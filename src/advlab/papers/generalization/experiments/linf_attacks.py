@@ -309,8 +309,10 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         claims.below(
             "16c",
             {
-                f"d = {row['d']}": abs(row["shrink"] / row["predicted"] - 1)
-                for row in _part(table, "shrink").iter_rows(named=True)
+                f"d = {d}": off
+                for d, off in _part(table, "shrink")
+                .select("d", (pl.col("shrink") / pl.col("predicted") - 1).abs())
+                .iter_rows()
             },
             1e-12,
             what="relative distance of the shrinking from 1/(1 + d xi)",

@@ -33,7 +33,7 @@ ABOUT = lab.About(
             "eps = 0.1, 0.5 and 1"
         ),
         "6b": ours("gradient descent ends within 1 % of kappa_alg"),
-        "6c": ours("and more than 5 % away from the kappa of the minimiser theta*"),
+        "6c": ours("and ten times as near to it as to the kappa of the minimiser theta*"),
     },
 )
 NAME = "generalization/surrogate_limit"
@@ -174,7 +174,8 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         runs = last.filter(eps=eps, xi=xi).sort("seed")
         name = f"eps = {eps}, xi = {xi}"
         near[name] = runs["kappa"] / runs["limit"]
-        far[name] = (runs["kappa"] / runs["best"] - 1).abs()
+        apart = [(runs["kappa"] - runs[end]).abs() for end in ("limit", "best")]
+        far[name] = apart[0] / apart[1]
     gains = {
         f"eps = {eps}": float(np.diff(part.sort("xi")["excess"].to_numpy()).min())
         for (eps,), part in table.filter(part="limit").group_by("eps", maintain_order=True)
@@ -189,10 +190,10 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         ),
         # xi in place of xi/2 (the proofs' reading) is 14 % off or more, the minimiser's kappa 16 %.
         claims.equal("6b", near, 1.0, 0.01, what="kappa reached / kappa_alg"),
-        claims.above(
+        claims.below(
             "6c",
             far,
-            0.05,
-            what="relative distance of kappa reached from the minimiser's kappa",
+            0.1,
+            what="distance of kappa reached from kappa_alg / that from the minimiser's kappa",
         ),
     ]

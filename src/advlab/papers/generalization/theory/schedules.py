@@ -74,7 +74,7 @@ def theorem3_schedule(
 
 
 def lazy_width(n: int, d: int, v2: Scalar, width: int, largest: Scalar = 1.0) -> float:
-    """d (log n) ||a||_inf v / sqrt h, which tends to 0 in Theorem 3: how far a network is from lazy.
+    """d (log n) ||a||_inf v / sqrt h, which tends to 0 in Theorem 3: small for a lazy network.
 
     Args:
         n, d, v2: as in `theorem2_schedule`.

@@ -61,7 +61,7 @@ def adversarial_lasso(
         radius, xi: of the l2 attack.
         penalty: lambda.
         convention: how xi is read, see `xi_eff`.
-        steps: of FISTA, at most so many.
+        steps: of FISTA, at most so many (and one for each xi on the way).
         tolerance: the gap asked for, as a share of the objective.
 
     Returns:

@@ -147,3 +147,15 @@ def test_theta0_is_not_near_the_least_risk():
     table = specimens.SPECIMENS["generalization/fig5"]().controls["theta0 itself"].table
     found = outcomes(fig5.verdicts(table))
     assert {found[label] for label in ("4a", "4b", "5a")} == {"refuted"}
+
+
+def test_a_run_that_stops_at_its_start_is_finite_and_has_no_gap():
+    """|y| is small by chance: T = 0, nothing rises, and 0/0 is no gradient difference."""
+    table = specimens.SPECIMENS["generalization/fig9"]().table
+    still = (pl.col("seed") == 3) & (pl.col("step") == 0)
+    table = table.with_columns(
+        residual=pl.when(pl.col("seed") == 3).then(0.5).otherwise("residual"),
+        relative_gap=pl.when(still).then(np.nan).otherwise("relative_gap"),
+    )
+    found = outcomes(fig9.verdicts(table))
+    assert {found[label] for label in ("12a", "13a", "13b")} == {"supported"}

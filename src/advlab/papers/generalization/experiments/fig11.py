@@ -66,7 +66,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
 
 def _exponents(table: pl.DataFrame) -> dict[str, np.ndarray]:
     found = {}
-    runs = high_dimension_runs.stopping(table.filter(pl.col("eps") > 0))
+    runs = high_dimension_runs.moving(table)
     for (d, xi), part in runs.group_by("d", "xi", maintain_order=True):
         small, large = (part.filter(eps=eps).sort("seed")["largest_gap"] for eps in (0.01, 0.1))
         found[f"d = {d}, xi = {xi}"] = np.log10(large.to_numpy() / small.to_numpy())

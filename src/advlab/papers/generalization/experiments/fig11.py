@@ -68,6 +68,8 @@ def _exponents(table: pl.DataFrame) -> dict[str, np.ndarray]:
     found = {}
     runs = high_dimension_runs.moving(table)
     for (d, xi), part in runs.group_by("d", "xi", maintain_order=True):
-        small, large = (part.filter(eps=eps).sort("seed")["largest_gap"] for eps in (0.01, 0.1))
-        found[f"d = {d}, xi = {xi}"] = np.log10(large.to_numpy() / small.to_numpy())
+        small, large = (part.filter(eps=eps) for eps in (0.01, 0.1))
+        both = large.join(small, on="seed", suffix="_small").sort("seed")
+        ratio = both["largest_gap"] / both["largest_gap_small"]
+        found[f"d = {d}, xi = {xi}"] = np.log10(ratio.to_numpy())
     return found

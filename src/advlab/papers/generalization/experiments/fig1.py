@@ -166,7 +166,7 @@ def _lines(rows: pl.DataFrame, title: str) -> alt.Chart:
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:
     runs = table.filter(purpose="theorem").unique(["n", "eps", "xi", "lr"], maintain_order=True)
-    law = LinearModel(n=int(runs["n"].min()), d=10)
+    law = LinearModel(n=int(runs["n"].to_numpy().min()), d=10)
     shares = [row["lr"] / _stable(row["eps"], row["xi"]) for row in runs.iter_rows(named=True)]
     return [
         conditions.low_dimension(law.n, law.d),

@@ -66,7 +66,7 @@ def figure(table: pl.DataFrame):
 
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:
-    return [conditions.high_dimension(int(table["n"][0]), int(table["d"].min()))]
+    return [conditions.high_dimension(int(table["n"][0]), int(table["d"].to_numpy().min()))]
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:

@@ -163,7 +163,7 @@ def figure(table: pl.DataFrame) -> alt.ConcatChart:
 
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:
-    return [conditions.low_dimension(int(table["n"].max()), 10), conditions.gaussian()]
+    return [conditions.low_dimension(int(table["n"].to_numpy().max()), 10), conditions.gaussian()]
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:

@@ -227,7 +227,7 @@ def dimension_verdicts(claims: Claims, table: pl.DataFrame) -> list[Verdict]:
 def regime(table: pl.DataFrame) -> list[Assumption]:
     """What the runs reach of Theorem 5's conditions."""
     return [
-        conditions.high_dimension(N, int(table["d"].min())),
+        conditions.high_dimension(N, int(table["d"].to_numpy().min())),
         conditions.interpolation_step(table["literal_step"].drop_nulls()),
         conditions.gaussian(),
     ]

@@ -31,6 +31,7 @@ from .risks import adversarial_risks as adversarial_risks
 from .risks import residual_std as residual_std
 from .risks import standard_risk as standard_risk
 from .risks import total_variance as total_variance
+from .samples import Minimum as Minimum
 from .samples import empirical_minimiser as empirical_minimiser
 from .samples import empirical_risk as empirical_risk
 from .samples import smoothed_risk as smoothed_risk

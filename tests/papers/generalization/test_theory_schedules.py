@@ -76,3 +76,13 @@ BAD = {
 def test_bad_input_is_refused(call):
     with pytest.raises(AdvlabError):
         call()
+
+
+def test_how_lazy_and_how_wide():
+    assert theory.lazy_width(1000, 3, 2.0, 50) == pytest.approx(3 * np.log(1000) * (2 / 50) ** 0.5)
+    assert theory.lazy_width(1000, 3, 2.0, 200, 0.5) == pytest.approx(
+        theory.lazy_width(1000, 3, 2.0, 50) / 4
+    )
+    assert theory.wide_growth(20, 1000) == pytest.approx(np.log(20) * 0.02**0.5)
+    with pytest.raises(AdvlabError):
+        theory.wide_growth(0, 10)

@@ -13,8 +13,9 @@ at eps = 0.1 and 1 % of v^2 the ReLU networks' losses differ by about a tenth, a
 import polars as pl
 
 from .... import lab
-from ....report import Claims, Verdict
+from ....report import Assumption, Claims, Verdict, empirical
 from ....report.samples import ends, groups
+from ._parts import assumptions as conditions
 from ._parts.lazy_runs import (
     UNIT,
     high_dimension_compute,
@@ -28,11 +29,20 @@ ABOUT = lab.About(
     item="Figure 12",
     title="Lazy networks in high dimension: training loss",
     seconds={"smoke": 3, "laptop": 15, "paper": 20},
-    looks=1,
+    looks=2,
     claims={
-        "a": "the adversarial training loss falls as fast as the standard one",
-        "b": "all three networks interpolate in 100 iterations, v^2 = 1.1",
-        "c": "all three networks interpolate in 100 iterations, v^2 = 10.1",
+        "a": empirical(
+            "the adversarial training loss falls as fast as the standard one: the areas under the "
+            "curves differ by at most 5 %"
+        ),
+        "b": empirical(
+            "all three networks interpolate in 100 iterations, v^2 = 1.1: less than 1 % of v^2 is "
+            "left"
+        ),
+        "c": empirical(
+            "all three networks interpolate in 100 iterations, v^2 = 10.1: less than 1 % of v^2 is "
+            "left"
+        ),
     },
 )
 
@@ -55,6 +65,10 @@ def figure(table: pl.DataFrame):
     )
 
 
+def assumptions(table: pl.DataFrame) -> list[Assumption]:
+    return [conditions.high_dimension(int(table["n"][0]), int(table["d"].to_numpy().min()))]
+
+
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     rows = table.with_columns(share=pl.col("loss") / pl.col("v2"))
     unit, ones = (rows.filter(pl.col("entry") == entry) for entry in (UNIT, 1.0))
@@ -62,7 +76,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     area = "area under the adversarial over that under the standard loss curve"
     share = "final training loss over v^2"
     return [
-        claims.within("a", groups(_areas(unit), "ratio", *by), 0.95, 1.05, what=area),
+        claims.equal("a", groups(_areas(unit), "ratio", *by), 1.0, 0.05, what=area),
         claims.below("b", groups(ends(unit), "share", *by), 0.01, what=share),
         claims.below("c", groups(ends(ones), "share", *by), 0.01, what=share),
     ]
@@ -70,8 +84,12 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
 
 def _areas(rows: pl.DataFrame) -> pl.DataFrame:
     """For each attacked run, the area under its loss curve over the standard one of its seed."""
-    area = rows.group_by("activation", "radius", "seed", maintain_order=True).agg(
-        area=pl.col("loss").sum()
+    # A loss that does not fall to half has no speed.
+    fell = pl.col("loss").last() < pl.col("loss").first() / 2
+    area = (
+        rows.sort("step")
+        .group_by("activation", "radius", "seed", maintain_order=True)
+        .agg(area=pl.when(fell).then(pl.col("loss").sum()))
     )
     standard = area.filter(pl.col("radius") == 0).select("activation", "seed", standard="area")
     attacked = area.filter(pl.col("radius") > 0).join(

@@ -29,8 +29,9 @@ from ....core.randomness import generator, generators
 from ....data import zeros_and_ones
 from ....losses import ModelLoss, margin
 from ....models import Stack
-from ....report import Claims, Verdict, sample
+from ....report import Claims, Verdict, empirical, sample
 from ....report.charts import AnyChart, boxes, panels
+from ....report.samples import groups
 from ....threats import Ball
 from ....training import L1, Penalize, fit
 
@@ -38,15 +39,24 @@ ABOUT = lab.About(
     paper="generalization",
     item="Figure 4",
     title="L1 penalty in adversarial training on few samples",
-    seconds={"smoke": 3, "laptop": 200, "paper": 400000},
-    looks=1,
+    seconds={"smoke": 3, "laptop": 500, "paper": 400000},
+    looks=3,
+    reduced={
+        "laptop": "128 hidden nodes for 1024, 1000 steps of 0.1 for 2000 epochs, n up to 200 for "
+        "1000, 20 runs for 30, three attack steps, no clipping"
+    },
     claims={
-        "15a": "At most n the L1 penalty raises the adversarial test accuracy",
-        "15b": "The L1 penalty costs at most one point of standard test accuracy",
+        "15a": empirical(
+            "the L1 penalty raises the adversarial test accuracy, in the median over n"
+        ),
+        "15b": empirical(
+            "the L1 penalty costs less than one point of standard test accuracy at each n, and "
+            "leaves more than 90 %"
+        ),
     },
 )
 NAME = "generalization/fig4 decisive"
-POINTS_LOST = -1.0
+POINTS_LOST, LEAST = 1.0, 90.0
 
 
 class Case(lab.Case):
@@ -76,7 +86,7 @@ class Case(lab.Case):
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     sizes, size, settings = {
         "smoke": ((10, 20), 3, {"width": 16, "steps": 10, "tested": 50}),
-        "laptop": ((10, 20, 50, 100, 200), 8, {}),
+        "laptop": ((10, 20, 50, 100, 200), 20, {}),
         "paper": ((10, 20, 50, 100, 200, 500, 1000), 30, _PAPER),
     }[scale]
     return [
@@ -202,7 +212,9 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     pairs = lasso.join(without, on=keys, suffix=" without").select(
         *keys,
         gain=pl.col("adversarial") - pl.col("adversarial without"),
-        cost=pl.col("standard") - pl.col("standard without"),
+        # Nothing can be lost where nothing was learned: the accuracy itself is judged too.
+        spare=pl.col("standard") - pl.col("standard without") + POINTS_LOST,
+        above=pl.col("standard") - LEAST,
     )
     middle = pairs.group_by("seed").agg(pl.col("gain").median())
     claims = Claims(ABOUT.claims)
@@ -216,9 +228,9 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         ),
         claims.above(
             "15b",
-            sample(pairs, "cost", by="n"),
-            POINTS_LOST,
-            what="gain in standard accuracy, in points,",
+            groups(pairs.unpivot(["spare", "above"], index=keys), "value", "n", "variable"),
+            0.0,
+            what="gain in standard accuracy + 1 point, and standard accuracy - 90 points,",
         ),
     ]
     source = (

@@ -7,6 +7,11 @@ d = 10, theta0 = 1, sigma2 = 1, xi = 0.1, eta = 0.01, zero start, 100 replicates
 
 The paper gives neither n nor the strengths; n = 1000 and eps = 0, 0.1, 0.5 are drawn, and n = 100
 and n = 10,000 show the limit.
+
+"Near R*" is measured against theta0, the truth itself, which standard training would reach: at
+eps = 0.1 its adversarial risk is only 0.1 % of v^2 above R*, at eps = 0.5 it is 6 %. A model that
+has not heard of the attack must not pass. At eps = 0.1 and n = 1000 sampling noise is as large as
+what theta0 loses; claim 4d asks about it.
 """
 
 from functools import partial
@@ -16,9 +21,11 @@ import numpy as np
 import polars as pl
 
 from .... import lab, linear
-from ....report import Claims, Verdict, charts, sample
+from ....report import Assumption, Claims, Verdict, charts, empirical, ours, sample
+from ....report.samples import changes
 from ....threats import Ball
 from ..data import LinearModel
+from ._parts import assumptions as conditions
 from ._parts.linear_runs import draw, risks, train
 
 EPS = (0.0, 0.1, 0.5)
@@ -27,13 +34,21 @@ ABOUT = lab.About(
     item="Figure 5",
     title="Low dimension: training reaches the least adversarial risk",
     seconds={"smoke": 2, "laptop": 45, "paper": 60},
-    looks=1,
+    looks=2,
     claims={
-        "4a": "at n = 1000 the adversarial test risk is at R* up to 1 % of v^2",
-        "4b": "at n = 10,000 it is at R* up to 0.2 % of v^2",
-        "4c": "the distance to theta* falls as n grows",
-        "5a": "standard risk exceeds that of least squares by v^2 c(eps)",
-        "5b": "the price of robustness grows with eps",
+        "4a": empirical(
+            "at n = 1000, eps = 0.5 the excess of the adversarial test risk over R* is below a "
+            "tenth of that of theta0"
+        ),
+        "4b": empirical(
+            "at n = 10,000 it is below a quarter of that of theta0, at eps = 0.1 and 0.5"
+        ),
+        "4c": empirical("the distance to theta* falls as n grows, at each eps"),
+        "4d": ours("at n = 1000, eps = 0.1 the trained model is nearer to R* than theta0"),
+        "5a": empirical(
+            "at n = 10,000 standard risk exceeds that of least squares by v^2 c(eps), up to 10 %"
+        ),
+        "5b": empirical("the price of robustness grows with eps"),
     },
 )
 NAME = "generalization/fig5"
@@ -101,45 +116,54 @@ def figure(table: pl.DataFrame) -> alt.ConcatChart:
     )
 
 
+def assumptions(table: pl.DataFrame) -> list[Assumption]:
+    """Theorem 2's regime at the largest n; the figure's xi and steps are not the theorem's."""
+    return [conditions.low_dimension(int(table["n"].to_numpy().max()), 10), conditions.gaussian()]
+
+
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     data = LinearModel(n=1000, d=10)
-    best = linear.optimal_path(data.theta0_vector(), data.sigma2, np.array(EPS))
-    least = pl.DataFrame({"eps": EPS, "least": best.risk})
+    theta0, strengths = data.theta0_vector(), np.array(EPS)
+    best = linear.optimal_path(theta0, data.sigma2, strengths)
+    unmoved = linear.adversarial_risks(theta0, theta0, data.sigma2, strengths)
+    least = pl.DataFrame({"eps": EPS, "least": best.risk, "unmoved": unmoved - best.risk})
     last = table.filter(pl.col("step") == pl.col("step").max()).join(least, on="eps")
     last = last.with_columns(
-        excess=(pl.col("test") - pl.col("least")) / data.v2,
+        excess=(pl.col("test") - pl.col("least")) / pl.col("unmoved"),
         price=pl.col("standard") - pl.col("least_squares"),
     )
     largest = last.filter(pl.col("n") == pl.col("n").max())
-    price = linear.cost_of_robustness(data.theta0_vector(), data.sigma2, np.array(EPS)) * data.v2
+    price = linear.cost_of_robustness(theta0, data.sigma2, strengths) * data.v2
     ratio = {
         f"eps = {eps}": largest.filter(eps=eps).sort("seed")["price"] / expected
         for eps, expected in zip(EPS, price, strict=True)
         if eps > 0
     }
-    claims = Claims(ABOUT.claims)
+    claims, excess = Claims(ABOUT.claims), "(adversarial test risk - R*) / (that of theta0 - R*)"
+    near = {
+        # No model is below R*: a negative excess is a bug, not a success.
+        label: claims.within(label, sample(rows, "excess", by="eps"), 0.0, bound, what=excess)
+        for label, rows, bound in (
+            ("4a", last.filter(n=1000, eps=0.5), 0.1),
+            ("4b", last.filter(pl.col("eps") > 0, n=10_000), 0.25),
+            ("4d", last.filter(n=1000, eps=0.1), 1.0),
+        )
+    }
     return [
-        *(
-            claims.below(
-                label,
-                sample(last.filter(n=n), "excess", by="eps"),
-                bound,
-                what=f"(adversarial test risk - R*)/v^2 at n = {n}",
-            )
-            for label, n, bound in (("4a", 1000, 0.01), ("4b", 10_000, 0.002))
-        ),
-        claims.decreasing(
+        near["4a"],
+        near["4b"],
+        claims.below(
             "4c",
-            last.filter(eps=EPS[-1]),
-            "n",
-            "distance",
-            what=f"|theta - theta*|/v at eps = {EPS[-1]}",
+            changes(last, "n", "distance", "eps"),
+            0.0,
+            what="change of |theta - theta*|/v from one n to the next",
         ),
-        claims.within(
+        near["4d"],
+        claims.equal(
             "5a",
             ratio,
-            0.9,
-            1.1,
+            1.0,
+            0.1,
             what=f"(standard risk - that of least squares)/(v^2 c(eps)) at n = {largest['n'][0]}",
         ),
         claims.increasing(

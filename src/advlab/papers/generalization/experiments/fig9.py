@@ -9,7 +9,7 @@ import altair as alt
 import polars as pl
 
 from .... import lab
-from ....report import Claims, Verdict
+from ....report import Claims, Verdict, empirical, ours
 from ._parts import high_dimension_runs
 from ._parts.high_dimension_runs import Case as Case
 from ._parts.high_dimension_runs import compute as _compute
@@ -21,12 +21,23 @@ ABOUT = lab.About(
     seconds={"smoke": 2, "laptop": 10, "paper": 12},
     looks=1,
     claims={
-        "10a": "adversarial training interpolates at d = 1000, xi = 0.0: "
-        "its training loss vanishes",
-        "10b": "and the adversarial test risk is that of the zero model at d = 1000, xi = 0.0",
-        "12a": "the gradient difference is smaller with xi = 0.5 than with xi = 0",
-        "13a": "the stopping time T of Theorem 5 is finite for every seed",
-        "13b": "the residual |X theta - y| falls at every step up to T",
+        "10a": empirical(
+            "adversarial training interpolates at d = 1000, xi = 0.0: its training loss ends below "
+            "1 % of v^2"
+        ),
+        "10b": empirical(
+            "and the adversarial test risk is that of the zero model at d = 1000, xi = 0.0, up to "
+            "5 % of v^2"
+        ),
+        "12a": empirical("the gradient difference is smaller with xi = 0.5 than with xi = 0"),
+        "13a": ours(
+            "the stopping time T of Theorem 5, which asks for xi > 0, is finite for every seed "
+            "with xi = 0 (and the residual stays below its level)"
+        ),
+        "13b": ours(
+            "the residual |X theta - y| falls at every step up to T with xi = 0, where Theorem 5 "
+            "says nothing"
+        ),
     },
 )
 

@@ -7,15 +7,18 @@ gradient descent going there and not to the minimiser's kappa. Both are computed
 own least squares, noise and covariance, so that its randomness does not blur the comparison.
 """
 
+from typing import Literal
+
 import altair as alt
 import numpy as np
 import polars as pl
 
 from .... import lab, linear
-from ....report import Claims, Verdict, charts
+from ....report import Assumption, Claims, Verdict, charts, ours
 from ....threats import Ball
 from .. import theory
 from ..data import LinearModel
+from ._parts import assumptions as conditions
 from ._parts.linear_runs import Trajectory, draw, train
 
 ABOUT = lab.About(
@@ -23,22 +26,30 @@ ABOUT = lab.About(
     item="Section 2.1 and A.2",
     title="The limit of the surrogate algorithm and the price of xi",
     seconds={"smoke": 3, "laptop": 15, "paper": 120},
-    looks=1,
+    looks=3,
     claims={
-        "6a": "the excess risk of the algorithm's limit increases with xi",
-        "6b": "gradient descent converges to kappa_alg",
-        "6c": "and not to the kappa of the minimiser theta*",
+        "6a": ours(
+            "the excess risk of the algorithm's limit increases with xi, from 0.01 to 1 and at "
+            "eps = 0.1, 0.5 and 1"
+        ),
+        "6b": ours("gradient descent ends within 1 % of kappa_alg"),
+        "6c": ours("and ten times as near to it as to the kappa of the minimiser theta*"),
     },
 )
 NAME = "generalization/surrogate_limit"
 SETTINGS = ((0.5, 1.0), (1.0, 0.5))
 """(eps, xi): mild attack with much smoothing, strong attack with some."""
+STRENGTHS, SMOOTHINGS = (0.1, 0.5, 1.0), (0.01, 0.03, 0.1, 0.3, 1.0)
+"""Where claim 6a is judged."""
 
 
 class Case(lab.Case):
+    """`descent` trains; `limit` computes the excess risk of the limit, without data."""
+
+    part: Literal["descent", "limit"] = "descent"
     eps: float
     xi: float
-    n: int
+    n: int = 1
     lr: float = 0.015
     steps: int = 600
 
@@ -50,14 +61,20 @@ class Case(lab.Case):
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     n, default = {"smoke": (2000, 3), "laptop": (50_000, 12), "paper": (200_000, 10)}[scale]
     return [
-        Case(eps=eps, xi=xi, n=n, **block)
-        for eps, xi in SETTINGS
-        for block in lab.blocks(seeds or default, 1)
+        *(
+            Case(eps=eps, xi=xi, n=n, **block)
+            for eps, xi in SETTINGS
+            for block in lab.blocks(seeds or default, 1)
+        ),
+        *(Case(part="limit", eps=eps, xi=xi) for eps in STRENGTHS for xi in SMOOTHINGS),
     ]
 
 
 def compute(case: Case) -> pl.DataFrame:
     data = case.data
+    if case.part == "limit":
+        limit = theory.algorithm_limit(data.theta0_vector(), data.sigma2, case.eps, case.xi)
+        return pl.DataFrame({"seed": list(case.seeds), "excess": [float(limit.excess)]})
     x, y = draw(data, NAME, case.seeds)
     ball = Ball(norm="l2", radius=case.eps)
     path = train(x, y, ball=ball, xi=case.xi, lr=case.lr, steps=case.steps, note_every=25)
@@ -96,11 +113,11 @@ def _each_step(path: Trajectory, values: list[float]) -> np.ndarray:
     return np.broadcast_to(np.array(values), path.loss.shape)
 
 
-def theory_table(xis: np.ndarray) -> pl.DataFrame:
+def _excess_lines(xis: np.ndarray) -> pl.DataFrame:
     """Excess risk of the limit over xi, for each strength."""
     data = LinearModel(n=1, d=10)
     parts = []
-    for eps in (0.1, 0.5, 1.0):
+    for eps in STRENGTHS:
         limit = theory.algorithm_limit(data.theta0_vector(), data.sigma2, eps, xis)
         parts.append(pl.DataFrame({"eps": eps, "xi": xis, "excess": limit.excess}))
     return pl.concat(parts)
@@ -110,7 +127,7 @@ def figure(table: pl.DataFrame) -> alt.ConcatChart:
     data = LinearModel(n=1, d=10)
     panels = []
     for eps, xi in SETTINGS:
-        runs = table.filter(pl.col("step") > 0, eps=eps, xi=xi)
+        runs = table.filter(pl.col("step") > 0, part="descent", eps=eps, xi=xi)
         limits = {
             "its limit": theory.kappa_alg(data.theta0_vector(), data.sigma2, eps, xi),
             "theta*": linear.optimal_path(data.theta0_vector(), data.sigma2, np.array([eps])).kappa[
@@ -129,7 +146,7 @@ def figure(table: pl.DataFrame) -> alt.ConcatChart:
                 x_title="iteration",
             )
         )
-    excess = theory_table(np.geomspace(0.01, 3, 60))
+    excess = _excess_lines(np.geomspace(0.01, 3, 60))
     panels.append(
         charts.curves(
             excess,
@@ -145,18 +162,23 @@ def figure(table: pl.DataFrame) -> alt.ConcatChart:
     return charts.panels(panels)
 
 
+def assumptions(table: pl.DataFrame) -> list[Assumption]:
+    return [conditions.low_dimension(int(table["n"].to_numpy().max()), 10), conditions.gaussian()]
+
+
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    last = table.filter(pl.col("step") == pl.col("step").max())
+    descent = table.filter(part="descent")
+    last = descent.filter(pl.col("step") == pl.col("step").max())
     near, far = {}, {}
     for eps, xi in SETTINGS:
         runs = last.filter(eps=eps, xi=xi).sort("seed")
         name = f"eps = {eps}, xi = {xi}"
         near[name] = runs["kappa"] / runs["limit"]
-        far[name] = (runs["kappa"] / runs["best"] - 1).abs()
-    steps = theory_table(np.array([0.01, 0.03, 0.1, 0.3, 1.0]))
+        apart = [(runs["kappa"] - runs[end]).abs() for end in ("limit", "best")]
+        far[name] = apart[0] / apart[1]
     gains = {
         f"eps = {eps}": float(np.diff(part.sort("xi")["excess"].to_numpy()).min())
-        for (eps,), part in steps.group_by("eps", maintain_order=True)
+        for (eps,), part in table.filter(part="limit").group_by("eps", maintain_order=True)
     }
     claims = Claims(ABOUT.claims)
     return [
@@ -166,11 +188,12 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
             0.0,
             what="smallest change of the limit's excess risk along xi = 0.01 ... 1",
         ),
-        claims.within("6b", near, 0.99, 1.01, what="kappa reached / kappa_alg"),
-        claims.above(
+        # xi in place of xi/2 (the proofs' reading) is 14 % off or more, the minimiser's kappa 16 %.
+        claims.equal("6b", near, 1.0, 0.01, what="kappa reached / kappa_alg"),
+        claims.below(
             "6c",
             far,
-            0.05,
-            what="relative distance of kappa reached from the minimiser's kappa",
+            0.1,
+            what="distance of kappa reached from kappa_alg / that from the minimiser's kappa",
         ),
     ]

@@ -16,8 +16,10 @@ from .interpolation_regime import InterpolationRegime as InterpolationRegime
 from .interpolation_regime import interpolation_regime as interpolation_regime
 from .interpolation_regime import spectrum_edges as spectrum_edges
 from .interpolation_regime import stopping_level as stopping_level
+from .interpolation_regime import wide_growth as wide_growth
 from .schedules import TheoremSchedule as TheoremSchedule
 from .schedules import lasso_lambda as lasso_lambda
+from .schedules import lazy_width as lazy_width
 from .schedules import linear_eta as linear_eta
 from .schedules import theorem2_schedule as theorem2_schedule
 from .schedules import theorem3_schedule as theorem3_schedule

@@ -24,12 +24,19 @@ def stopping_level(n: int) -> float:
     return float(1 / np.sqrt(np.log(n)))
 
 
+def wide_growth(n: int, d: int) -> float:
+    """(log n) sqrt(n/d): tends to 0 in Theorems 5 to 7 (6 and 7 print its inverse's regime)."""
+    if n < 1 or d < 1:
+        raise AdvlabError("need n and d of 1 or more", f"n={n}, d={d}")
+    return float(np.log(n) * np.sqrt(n / d))
+
+
 @dataclass(frozen=True)
 class InterpolationRegime:
     """The numbers Theorem 5 makes assumptions about; it is the reader who judges them."""
 
     growth: float
-    """(log n) sqrt(n/d), should tend to 0. (Theorems 6 and 7 print its inverse's regime.)"""
+    """`wide_growth`, should tend to 0."""
     literal_step: float
     """lambda_max(eta X'X), below 1 in the statement."""
     step: float
@@ -50,4 +57,4 @@ def interpolation_regime(x: ArrayLike, eta: Scalar) -> InterpolationRegime:
     eigenvalues = np.linalg.svd(design, compute_uv=False) ** 2
     top = scalar("eta", eta) * float(eigenvalues[0])
     edges = (float(eigenvalues[-1]) / d, float(eigenvalues[0]) / d)
-    return InterpolationRegime(float(np.log(n) * np.sqrt(n / d)), top, 2 * top / n, edges)
+    return InterpolationRegime(wide_growth(n, d), top, 2 * top / n, edges)

@@ -73,6 +73,18 @@ def theorem3_schedule(
     return schedule
 
 
+def lazy_width(n: int, d: int, v2: Scalar, width: int, largest: Scalar = 1.0) -> float:
+    """d (log n) ||a||_inf v / sqrt h, which tends to 0 in Theorem 3: small for a lazy network.
+
+    Args:
+        n, d, v2: as in `theorem2_schedule`.
+        width: h, the number of hidden nodes.
+        largest: ||a||_inf, the largest weight of the second layer.
+    """
+    _sizes(n, d, v2, 1.0)
+    return float(d * np.log(n) * scalar("largest", largest) * np.sqrt(v2 / width))
+
+
 def theorem4_schedule(
     n: int, d: int, v2: Scalar, top: ArrayLike, constant: Scalar = 1.0
 ) -> TheoremSchedule:

@@ -1,0 +1,102 @@
+"""The conditions of the paper's theorems, and what runs reach of them.
+
+The theorems are asymptotic: "tends to 0" has no threshold. Here it counts as met below `SMALL`.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from .....report import Assumption
+from ... import theory
+
+SMALL = 0.5
+
+
+def low_dimension(n: int, d: int) -> Assumption:
+    """Theorem 2: log n sqrt(d^2/n) tends to 0."""
+    (reached,) = theory.theorem2_schedule(n, d, 1.0).report.values()
+    return Assumption(
+        name="low dimension",
+        condition=f"log n sqrt(d^2/n) -> 0, here below {SMALL}",
+        reached=reached,
+        holds=reached < SMALL,
+    )
+
+
+def high_dimension(n: int, d: int) -> Assumption:
+    """Theorems 5 to 7: (log n) sqrt(n/d) tends to 0."""
+    reached = theory.wide_growth(n, d)
+    return Assumption(
+        name="high dimension",
+        condition=f"(log n) sqrt(n/d) -> 0, here below {SMALL}",
+        reached=reached,
+        holds=reached < SMALL,
+    )
+
+
+def smooth_step(shares: Iterable[float]) -> Assumption:
+    """Theorem 2's eta = xi/(v^2 L): below half of the largest step that is stable at theta = 0."""
+    reached = max(shares)
+    return Assumption(
+        name="step size",
+        condition="eta at most half of the largest stable step (the theorem's large L)",
+        reached=reached,
+        holds=reached <= 0.5 * (1 + 1e-9),
+    )
+
+
+def start(length: float, v2: float) -> Assumption:
+    """Theorem 2: the start is not longer than a multiple of v."""
+    reached = length / v2**0.5
+    return Assumption(
+        name="start", condition="|theta(0)| <= B v, here B = 1", reached=reached, holds=reached <= 1
+    )
+
+
+def interpolation_step(steps: Iterable[float]) -> Assumption:
+    """Theorem 5 as printed: lambda_max(eta X'X) < 1 for every design."""
+    reached = max(steps)
+    return Assumption(
+        name="step size",
+        condition="lambda_max(eta X'X) < 1, as printed",
+        reached=reached,
+        holds=reached < 1,
+    )
+
+
+def lazy(n: int, d: int, v2: float, width: int) -> Assumption:
+    """Theorem 3: the network is wide enough to be lazy; output weights are at most 1."""
+    reached = theory.lazy_width(n, d, v2, width)
+    return Assumption(
+        name="lazy",
+        condition=f"d (log n) |a|_inf v/sqrt h -> 0, here below {SMALL}",
+        reached=reached,
+        holds=reached < SMALL,
+    )
+
+
+def weak_attack(eps: float, edge: float) -> Assumption:
+    """Theorem 9: the attack is weaker than the one that makes theta* zero."""
+    return Assumption(
+        name="weak attack",
+        condition="eps / eps_0 < 1, so that theta* is not zero",
+        reached=eps / edge,
+        holds=eps < edge,
+    )
+
+
+def penalty_above_noise(penalty: np.ndarray, noise: np.ndarray) -> Assumption:
+    """The proof of Theorem 9: lambda above k, the largest entry of the mean gradient at theta*."""
+    reached = float(np.min(penalty / noise))
+    return Assumption(
+        name="penalty",
+        condition="lambda / k > 1 (the proof's cone)",
+        reached=reached,
+        holds=reached > 1,
+    )
+
+
+def gaussian() -> Assumption:
+    """x ~ N(0, Sigma) and Gaussian noise (eq. 4): what every experiment here draws."""
+    return Assumption(name="Gaussian", condition="x and noise are Gaussian (eq. 4)", holds=True)

@@ -61,9 +61,9 @@ def input_sharpness(
     An attack climbs the loss. Gradients are taken where it took them and at some points of the way
     from the input to its answer: by the mean value theorem one on that way is at least rise/radius,
     so that rise <= radius * steepest holds for the estimates too, up to the spacing of those
-    points. Gradients are also taken at random points, and the norm of the gradient itself is climbed,
-    by its own gradient, from the input, from some of those and from the steepest point of all. What is found is a LOWER bound of the
-    maximum, as for every search.
+    points. Gradients are also taken at random points, and the norm of the gradient itself is
+    climbed, by its own gradient, from the input, from some of those and from the steepest point of
+    all. What is found is a LOWER bound of the maximum, as for every search.
 
     The upper end, `steepest_bound`, is there for networks that `certify` can read and the losses
     "logistic" and "cross_entropy": |dL/dz| at the worst certified margin of the ball, times the
@@ -99,8 +99,8 @@ def input_sharpness(
     for part in range(along):
         noted.look(x + (part + 0.5) / along * (found.x - x))
     noted.look(found.x)
-    # Half of them on the edge, where maxima often are; each is looked at, and some are climbed from:
-    # in a piece of a ReLU network the norm knows nothing of the next piece.
+    # Half of them on the edge, where maxima often are. Climbs alone would not do: in a piece of a
+    # ReLU network the norm knows nothing of the next piece.
     inside = [ball.sample(x, rng=rng) for _ in range(draws)]
     random = [ball.maximiser(one - x, x) if k % 2 else one for k, one in enumerate(inside)]
     for one in random:

@@ -48,12 +48,12 @@ ABOUT = lab.About(
     claims={
         "a": ours("GTA of f_W does not make the network memorise: the mean V_i is below 1"),
         "b": ours("and is withstood on test data: its error is below 5 %"),
-        "c": ours("PGD at 0.05, 0.3, 0.5, 0.7 and 0.9 delta does not make it memorise: the mean V_i "
-                  "is below 1 at each"),
+        "c": ours("PGD at 0.05, 0.3, 0.5, 0.7 and 0.9 delta does not make it memorise: the mean "
+                  "V_i is below 1 at each"),
         "d": ours("Up to 0.7 delta it is withstood on test data: a strong PGD at the training "
                   "radius breaks fewer than 5 % of the inputs, at each"),
-        "e": ours("GTA of f_W and PGD up to 0.7 delta stand a median radius on test data that is at "
-                  "least 0.1 delta larger than after the paper's GTA training"),
+        "e": ours("GTA of f_W and PGD up to 0.7 delta stand a median radius on test data that is "
+                  "at least 0.1 delta larger than after the paper's GTA training"),
         "f": ours("At 0.9 delta training fails: a strong PGD at that radius breaks more than half "
                   "of the training inputs, and of the test inputs"),
     },

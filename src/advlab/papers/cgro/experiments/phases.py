@@ -73,7 +73,7 @@ ABOUT = lab.About(
                         "lambda", "eta"),
         "5b": empirical("with alpha max u between 0.5 and 4 on average", "lambda", "eta"),
         "5c": empirical("It stalls from T_0 on: alpha^3 U grows by less than a factor 2 from T_0 "
-                        "to T_1 in the median run", "lambda", "eta"),
+                        "to T_1 in every run", "lambda", "eta"),
         "5d": ours("Without adversarial training it grows by at least 5 % more over the same steps "
                    "as 5a"),
         "6a": empirical("Every training example is memorised: min V_i >= 1 in every run",
@@ -239,8 +239,8 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         claims.below("5a", sample(growth, "late"), 0.02,
             what="share by which alpha^3 U grows from T_1 (predicted median) to T"),
         claims.within("5b", sample(end, "alpha u"), 0.5, 4, what="alpha max_r u_r at T"),
-        claims.below("5c", sample(growth, "early"), 2, statistic="median",
-            what="alpha^3 U at T_1 over that at T_0"),
+        claims.below("5c", float(growth["early"].to_numpy().max()), 2,
+            what="alpha^3 U at T_1 over that at T_0, the largest over seeds"),
         claims.above("5d", sample(growth, "control"), 0.05,
             what="growth of alpha^3 U from T_1 to T at lambda = 0 less that with GTA"),
         every("6a", pl.col("smallest V") >= 1, "min_i V_i >= 1 at T"),

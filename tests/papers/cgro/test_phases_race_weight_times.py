@@ -184,7 +184,7 @@ def test_smoke_runs_end_to_end(module, tmp_path):
     assert result.failed == []
     assert {verdict.outcome for verdict in result.verdicts} <= {"undecided", "outside"}
     assert [verdict.id for verdict in result.verdicts] == list(module.ABOUT.claims)
-    panels = {phases: 4, race: 3, adversarial_weight: 3, phase_times: 2, growth_lemmas: 6}
+    panels = {phases: 4, race: 4, adversarial_weight: 3, phase_times: 2, growth_lemmas: 6}
     assert len(result.chart["concat"]) == panels[module]
 
 

@@ -223,20 +223,21 @@ def crossovers(table: pl.DataFrame) -> pl.DataFrame:
 
 def figure(table: pl.DataFrame) -> AnyChart:
     shown = table.with_columns(pl.format("N = {}", "n").alias("examples")).sort("n")
-    found = crossovers(table).unpivot(["race", "rho"], index=["n", "seed"], variable_name="line")
-    names = {"race": "race, signal's share 1/2", "rho": "rho, GTA test accuracy 3/4"}
-    found = found.filter(pl.col("value").is_finite()).with_columns(
-        pl.col("line").replace_strict(names)
-    )
+    found = crossovers(table).with_columns(pl.format("N = {}", "n").alias("examples"))
+    titles = {
+        "race": "where the signal's share passes 1/2",
+        "rho": "where GTA test accuracy passes 3/4",
+    }
     return panels(
         [
             _against(shown, "race", "share", "measured race number", "signal's share of y f"),
             _against(shown, "rho", "accuracy", "rho (typical, c = 2.5)", "GTA test accuracy"),
-            points(found, "n", "value", "line", title="crossovers, one per problem", x_title="N",
-                   y_title="race number", log_x=True, log_y=True),
+            *(points(found.filter(pl.col(name).is_finite()), "n", name, "examples", title=title,
+                     x_title="N", y_title=name, log_x=True, log_y=True)
+              for name, title in titles.items()),
         ],
-        columns=3,
-    ).resolve_scale(color="independent")  # fmt: skip
+        columns=2,
+    )  # fmt: skip
 
 
 def _against(table: pl.DataFrame, x: str, y: str, x_title: str, y_title: str) -> AnyChart:

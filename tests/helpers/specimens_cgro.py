@@ -262,7 +262,7 @@ def network_attacks_specimen() -> Specimen:
             "the paper's GTA in every arm": Null(memorised.drop("taken"), ("a", "c")),
             "broken at every radius": Null(
                 table.with_columns(pl.lit(0.5).alias("own test"), pl.lit(0.5).alias("strong test")),
-                ("b", "d")),
+                ("b", "d", "g")),
             "as the paper's GTA": Null(
                 table.with_columns(pl.lit(0.08).alias("test radius")), ("e",)),
             "overfitting at 0.9 delta": Null(

@@ -19,13 +19,14 @@ where the signal's share passes 1/2, and where a logistic curve in log rho from 
 accuracy, passes 3/4. Dashed: equal times.
 """
 
+import warnings
 from math import log
 
 import altair as alt
 import numpy as np
 import polars as pl
 from pydantic import PositiveFloat, PositiveInt
-from scipy.optimize import curve_fit
+from scipy.optimize import OptimizeWarning, curve_fit
 
 from .... import lab
 from ....core.randomness import generators
@@ -189,9 +190,12 @@ def crossover(rho: np.ndarray, accuracy: np.ndarray) -> float:
         return 0.5 + 0.5 / (1 + np.exp(-np.clip(steepness * (x - middle), -50, 50)))
 
     try:
-        (middle, steepness), _ = curve_fit(
-            curve, np.log(rho), accuracy, p0=(np.log(0.6), 4.0), maxfev=5000
-        )
+        with warnings.catch_warnings():
+            # A curve that is all level has no covariance; it is found out below.
+            warnings.simplefilter("ignore", OptimizeWarning)
+            (middle, steepness), _ = curve_fit(
+                curve, np.log(rho), accuracy, p0=(np.log(0.6), 4.0), maxfev=5000
+            )
     except RuntimeError:
         return float("nan")
     return float(np.exp(middle)) if steepness > 0 else float("nan")

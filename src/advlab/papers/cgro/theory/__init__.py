@@ -31,7 +31,7 @@ from .lower_bound import packing as packing
 from .lower_bound import packing_size as packing_size
 from .lower_bound import parameters_order as parameters_order
 from .lower_bound import required_vc as required_vc
-from .parameterization import Condition as Condition
+from .parameterization import ParameterCondition as ParameterCondition
 from .parameterization import check_parameterization as check_parameterization
 from .products import product_error as product_error
 from .products import product_network as product_network

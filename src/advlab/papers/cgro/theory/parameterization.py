@@ -15,7 +15,7 @@ MODERATE = 3.0
 """The largest power of log d that counts as a polylog here."""
 
 
-class Condition(NamedTuple):
+class ParameterCondition(NamedTuple):
     """A condition, the number that the parameters reach, and whether that meets it."""
 
     words: str
@@ -35,7 +35,7 @@ def check_parameterization(
     gamma: Scalar,
     lam: Scalar,
     eta: Scalar,
-) -> dict[str, Condition]:
+) -> dict[str, ParameterCondition]:
     """The conditions by name, each with what it asks for and what is reached.
 
     - "alpha", "sigma", "P", "m", "sigma0", "gamma": the orders of section 3.1 and Parameterization
@@ -74,7 +74,7 @@ def check_parameterization(
         "gamma": ("1 - gamma = (log d)^-p/sqrt(d)", 1 / (left * np.sqrt(dims))),
     }
     found = {
-        name: Condition(
+        name: ParameterCondition(
             f"{words}, |p| <= {MODERATE:g}" if name != "sigma" else words,
             power(value),
             abs(power(value)) <= (1e-9 if name == "sigma" else MODERATE),
@@ -86,15 +86,15 @@ def check_parameterization(
     # lambda and eta cancel.
     pushed = examples * (a * left) ** 3 / (start * noise**3 * dims**1.5)
     return found | {
-        "lambda": Condition("0 < lambda < 1", share, 0 < share < 1),
-        "eta": Condition("eta <= 1", rate, 0 < rate <= 1),
-        "N": Condition("N = d^q, any q", float(np.log(examples) / np.log(dims)), None),
-        "noise": Condition(
+        "lambda": ParameterCondition("0 < lambda < 1", share, 0 < share < 1),
+        "eta": ParameterCondition("eta <= 1", rate, 0 < rate <= 1),
+        "N": ParameterCondition("N = d^q, any q", float(np.log(examples) / np.log(dims)), None),
+        "noise": ParameterCondition(
             "sigma_0 sigma sqrt(d) at least P sigma^2 sqrt(d)/alpha (Lemma C.7), the ratio",
             float(spread / scale),
             bool(spread >= scale),
         ),
-        "T_1": Condition(
+        "T_1": ParameterCondition(
             "lambda eta T_1 alpha^3 (1 - gamma)^3 at most P sigma^2 sqrt(d)/alpha (Theorem C.6), "
             "the ratio",
             float(pushed / scale),

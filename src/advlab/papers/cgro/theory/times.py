@@ -99,7 +99,7 @@ def residue_time(
         c: alpha max_r u_r on the plateau.
     """
     a, rate, share = positive("alpha", alpha), positive("eta", eta), positive("lam", lam)
-    left, plateau = 1 - _inside(gamma), positive("c", c)
+    left, plateau = np.asarray(1 - _inside(gamma)), positive("c", c)
     together(alpha=a, gamma=left, eta=rate, lam=share, c=plateau)
     return (1 / (1.5 * rate * share * a**2 * left**3 * plateau))[()]
 

@@ -19,7 +19,7 @@ def parameterization(table: pl.DataFrame, P: int = 4, m: int = FILTERS) -> list[
     names = ["d", "n", "lam", "eta"]
     given = [name for name in ("alpha", "sigma", "gamma") if name in table.columns]
     settings = table.filter(pl.col("lam") > 0).select(*names, *given).unique().sort(names)
-    found: dict[str, list[theory.Condition]] = {}
+    found: dict[str, list[theory.ParameterCondition]] = {}
     for row in settings.iter_rows(named=True):
         law = Patches.scaled(n=row["n"], d=row["d"], P=P)
         scales = {name: row.get(name, getattr(law, name)) for name in ("alpha", "sigma", "gamma")}
@@ -32,7 +32,7 @@ def parameterization(table: pl.DataFrame, P: int = 4, m: int = FILTERS) -> list[
     return [_worst(name, each) for name, each in found.items()]
 
 
-def _worst(name: str, each: list[theory.Condition]) -> Assumption:
+def _worst(name: str, each: list[theory.ParameterCondition]) -> Assumption:
     """Of several settings the one that fails, or else the largest value in size."""
     failing = [one for one in each if one.holds is False]
     shown = max(failing or each, key=lambda one: abs(one.reached))

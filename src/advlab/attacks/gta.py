@@ -20,9 +20,10 @@ from .base import Attack, BestSoFar, value_and_gradient
 class GTA(Attack):
     """x - gamma g(x) / ||grad g(x)||^norm_power * grad g(x), brought back into the threat set.
 
-    The attack of the CGRO paper, (A) of its section 4. It never sees the model under attack, unless
-    that is its surrogate. g is any classifier: one output, whose sign is its answer, or several, of
-    which g is the lead of the largest over the second. The threat's radius is the budget.
+    The attack of the CGRO paper, (A) of its section 3.3. It never sees the model under attack,
+    unless that is its surrogate. g is any classifier: one output, whose sign is its answer, or
+    several, of which g is the lead of the largest over the second. The threat's radius is the
+    budget.
 
     With the norm squared and gamma = 1 this is DeepFool's step, to the nearest point at which g,
     linearised, is undecided, however g is scaled. The paper divides by the norm once: the same

@@ -21,6 +21,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "race",
         "adversarial_weight",
         "phase_times",
+        "growth_lemmas",
         "other_attacks",
         "explicit_classifier",
         "exponential_lower_bound",

@@ -3,6 +3,8 @@
 import numpy as np
 import polars as pl
 import pytest
+import specimens_cgro
+import specimens_cgro_bounds
 import torch
 
 from advlab import lab
@@ -65,66 +67,8 @@ def test_full_budget_counts_what_the_closed_forms_count():
     assert 0 < found["fake signal"] < 1
 
 
-SCALARS = {
-    "GTA closed form": 1e-16,
-    "GTA length": 1e-15,
-    "GTA noise": 0.0,
-    "gradient": 1e-11,
-    "smallest step of u": 0.0,
-    "decomposition": 1e-13,
-    "PGD train at 0.2": 0.0,
-    "fake signal train": 0.1,
-}
-
-
-def other_attacks_table(
-    train: float = 0.09, test: float = 0.08, clean: float = 0.32, **changed
-) -> pl.DataFrame:
-    """Twenty seeds; radii spread by 4 % around their medians."""
-    rows = []
-    for lam in (0.5, 0.0):
-        for seed in range(20):
-            jitter = 1 + 0.002 * np.sin(seed)
-            rows += [(lam, seed, name, 0.0, value) for name, value in (SCALARS | changed).items()]
-            radii = {"train": train, "test": test} if lam else {"train": clean, "test": clean}
-            for name, radius in radii.items():
-                spread = {"median": 1.0, "first tenth": 0.96, "last tenth": 1.04}
-                rows += [
-                    (lam, seed, f"{at} {name}", 0.0, jitter * radius * factor)
-                    for at, factor in spread.items()
-                ]
-    schema = {"lam": pl.Float64, **other_attacks_runs.SCHEMA}
-    return pl.DataFrame(rows, schema=schema, orient="row")
-
-
-def test_other_attacks_is_supported_where_its_claims_are_true():
-    assert set(outcomes(other_attacks, other_attacks_table()).values()) == {"supported"}
-
-
-@pytest.mark.parametrize(
-    ("id", "changed"),
-    [
-        ("1a", {"GTA closed form": 1e-9}),
-        ("1b", {"GTA length": 1e-9}),
-        ("1c", {"GTA noise": 1e-9}),
-        ("2a", {"gradient": 1e-4}),
-        ("2b", {"smallest step of u": -1e-6}),
-        ("3", {"decomposition": 1e-4}),
-        ("12", {"PGD train at 0.2": 0.5}),
-        ("12b", {"fake signal train": 0.9}),
-        ("12c", {"train": 0.081}),
-        ("12e", {"clean": 0.16}),
-        ("12e", {"clean": 0.8}),
-    ],
-)
-def test_other_attacks_is_refuted_where_a_claim_is_false(id, changed):
-    found = outcomes(other_attacks, other_attacks_table(**changed))
-    assert found.pop(id) == "refuted"
-    assert set(found.values()) == {"supported"}
-
-
 def test_other_attacks_sees_a_window_after_clean_training():
-    table = other_attacks_table()
+    table = specimens_cgro_bounds.other_attacks_table()
     own = (pl.col("lam") == 0) & (pl.col("quantity") == "median train")
     wide = table.with_columns(value=pl.col("value") * pl.when(own).then(1.1).otherwise(1.0))
     assert outcomes(other_attacks, wide)["12d"] == "refuted"
@@ -133,41 +77,8 @@ def test_other_attacks_sees_a_window_after_clean_training():
 # --- flatness_bound ---------------------------------------------------------------------------
 
 
-def flatness_bound_table(**changed: float) -> pl.DataFrame:
-    values = {"lower": 0.2, "rise": 0.25, "upper": 0.3, "deviations": 2.0} | changed
-    rows = [
-        {"model": model, "norm": norm, "D": D, "seed": seed, "step": 1, "steps": 1, "delta": 0.5}
-        | values
-        for model in ("linear", "network")
-        for norm in ("l2", "linf")
-        for D in (2, 5, 20)
-        for seed in range(3)
-    ]
-    return pl.DataFrame(rows)
-
-
-def test_the_flatness_bound_is_supported_where_its_claims_are_true():
-    assert set(outcomes(flatness_bound, flatness_bound_table()).values()) == {"supported"}
-
-
-@pytest.mark.parametrize(
-    ("id", "changed"),
-    [
-        ("21a", {"lower": 0.26}),
-        ("21b", {"upper": 0.24}),
-        ("21c", {"deviations": -3.5}),
-    ],
-)
-def test_the_flatness_bound_is_refuted_by_one_violation(id, changed):
-    table = flatness_bound_table()
-    broken = pl.concat([table[1:], flatness_bound_table(**changed)[:1]])
-    found = outcomes(flatness_bound, broken)
-    assert found.pop(id) == "refuted"
-    assert set(found.values()) == {"supported"}
-
-
 def test_networks_need_not_be_convex():
-    table = flatness_bound_table()
+    table = specimens_cgro_bounds.flatness_table()
     lower = pl.when(pl.col("model") == "network").then(0.28).otherwise(pl.col("lower"))
     assert set(outcomes(flatness_bound, table.with_columns(lower=lower)).values()) == {"supported"}
 
@@ -212,36 +123,12 @@ def test_network_attacks_trains_in_few_dimensions_as_in_all(arm):
     assert float((few(x[0]) * y[0]).detach().min()) > 0.5
 
 
-def network_attacks_table(own: dict | None = None, pgd5: dict | None = None, oracle: float = 0.08):
-    rows = []
-    for arm in network_attacks.ARMS:
-        usual = {"mean V": 0.01, "own test": 0.0, "test radius": 0.3}
-        changed = {"own": own or {}, "pgd5": pgd5 or {}, "oracle": {"test radius": oracle}}
-        for seed in range(10):
-            jitter = 1 + 0.01 * np.cos(seed)
-            values = usual | changed.get(arm, {})
-            row = {name: jitter * value for name, value in values.items()}
-            rows.append({"arm": arm, "seed": seed, "step": 9, "steps": 9} | row)
-    return pl.DataFrame(rows)
-
-
-def test_network_attacks_is_supported_where_its_claims_are_true():
-    assert set(outcomes(network_attacks, network_attacks_table()).values()) == {"supported"}
-
-
-@pytest.mark.parametrize(
-    ("id", "changed"),
-    [
-        ("a", {"own": {"mean V": 5.0}}),
-        ("b", {"own": {"own test": 0.3}}),
-        ("c", {"pgd5": {"mean V": 5.0}}),
-        ("d", {"pgd5": {"own test": 0.3}}),
-        ("e", {"pgd5": {"test radius": 0.05}}),
-    ],
-)
-def test_network_attacks_is_refuted_where_a_claim_is_false(id, changed):
-    found = outcomes(network_attacks, network_attacks_table(**changed))
-    assert found.pop(id) == "refuted"
+def test_every_radius_of_training_is_judged_on_its_own():
+    """One radius that memorises is enough to refute."""
+    table = specimens_cgro.network_attacks_specimen().table
+    one = pl.when(pl.col("arm") == "pgd50").then(5.0).otherwise("mean V").alias("mean V")
+    found = outcomes(network_attacks, table.with_columns(one))
+    assert found.pop("c") == "refuted"
     assert set(found.values()) == {"supported"}
 
 
@@ -252,5 +139,5 @@ def test_network_attacks_is_refuted_where_a_claim_is_false(id, changed):
 def test_smoke_runs_end_to_end(name, tmp_path):
     result = lab.run(f"cgro/{name}", scale="smoke", jobs=1, out=tmp_path)
     assert result.failed == []
-    assert {verdict.outcome for verdict in result.verdicts} == {"undecided"}
+    assert {verdict.outcome for verdict in result.verdicts} <= {"undecided", "outside"}
     assert result.chart["concat"]

@@ -31,7 +31,7 @@ def grid(n: int, d: int, seed: int = 0):
     rng = np.random.default_rng([n, d, seed])
     points = theory.packing(d, 0.125)
     y = rng.choice([-1.0, 1.0], len(points))
-    x, order = theory.lifted(points, y, HEIGHT), rng.permutation(len(points))
+    x, order = theory.lifted(points, y, HEIGHT, 0.1), rng.permutation(len(points))
     train, test = order[:n], order[n : n + 200]
     return x[train], y[train], x[test], y[test]
 

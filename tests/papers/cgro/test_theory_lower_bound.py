@@ -84,7 +84,7 @@ def test_packings_are_packings(d, delta):
     assert grid.max() <= 1
     assert pdist(grid).min() >= 2 * delta * (1 - 1e-12)
     phi = np.random.default_rng(0).choice([-1.0, 1.0], len(grid))
-    x = theory.lifted(grid, phi, 0.01)
+    x = theory.lifted(grid, phi, 0.01, delta)
     np.testing.assert_array_equal(np.sign(x[:, -1] - 0.5), phi)
     if 0 < (phi > 0).sum() < len(phi):
         assert cdist(x[phi > 0], x[phi < 0]).min() > 2 * delta
@@ -145,7 +145,8 @@ BAD = {
     "a version": (lambda: theory.capacity_share(0.1, "best"), "paper or entropy or exact"),
     "one dimension": (lambda: theory.packing_size(1, 0.1), "at least 2"),
     "no points": (lambda: theory.parameters_order(1.0, 0.1), "n above 1"),
-    "labels": (lambda: theory.lifted([[0.1], [0.9]], [1, 0], 0.1), "-1 and"),
+    "labels": (lambda: theory.lifted([[0.1], [0.9]], [1, 0], 0.05, 0.1), "-1 and"),
+    "a height": (lambda: theory.lifted([[0.1], [0.9]], [1, -1], 0.2, 0.1), "below delta"),
 }
 
 

@@ -6,6 +6,7 @@ from scipy import stats
 
 from advlab.core.errors import AdvlabError
 from advlab.papers.cgro import theory
+from advlab.papers.cgro.data import Patches
 
 SETTING = {"alpha": 1.7, "gamma": 0.6, "lam": 0.3, "eta": 0.2}
 
@@ -221,3 +222,39 @@ def test_growth_diagnostics_on_a_step():
 def test_mistakes_are_named(call, says):
     with pytest.raises(AdvlabError, match=says):
         call()
+
+
+def test_the_race_number_is_a_ratio_of_two_times():
+    """T_1 of one example and its fastest product, over the time of what GTA leaves."""
+    law, eta, lam, c, v0 = Patches.scaled(n=20, d=1000), 0.1, 0.3, 2.2, 0.05
+    square = np.full((20, 3), law.sigma**2 * law.d)
+    T1 = theory.memorisation_times(np.full((20, 3, 1), v0), square, eta, lam)[0]
+    race = T1 / theory.residue_time(law.alpha, law.gamma, eta, lam, c)
+    same = theory.race_number(20, 1000, law.alpha, law.sigma, law.gamma, v0=v0, c=c)
+    assert race == pytest.approx(same, rel=1e-12)
+    # u += A u^2 from c/alpha has blown up by then, and not long before.
+    u, A, steps = c / law.alpha, 1.5 * eta * lam * (law.alpha * (1 - law.gamma)) ** 3, 0
+    while u < 100 * c / law.alpha:
+        u, steps = u + A * u**2, steps + 1
+    predicted = theory.residue_time(law.alpha, law.gamma, eta, lam, c)
+    assert 0.97 * predicted < steps < 1.03 * predicted
+
+
+def test_the_parameterization_of_the_paper_is_met_by_its_scaling_and_by_no_other():
+    law = Patches.scaled(n=20, d=1000)
+    settings = {"d": 1000, "N": 20, "P": 4, "m": 10, "alpha": law.alpha, "sigma": law.sigma,
+                "sigma0": 1000**-0.5, "gamma": law.gamma, "lam": 0.5, "eta": 0.1}  # fmt: skip
+    found = theory.check_parameterization(**settings)
+    assert {name for name, one in found.items() if one.holds is False} == set()
+    assert found["N"].holds is None
+    assert found["gamma"].reached == pytest.approx(1)
+    for name, value in (("alpha", 1e4), ("sigma", 0.1), ("lam", 1.0), ("eta", 3.0), ("N", 200),
+                        ("sigma0", 1e-3)):  # fmt: skip
+        broken = theory.check_parameterization(**(settings | {name: value}))
+        key = {"lam": "lambda", "N": "T_1", "sigma0": "noise"}.get(name, name)
+        assert broken[key].holds is False
+    # The step of Theorem C.6 is not met in the limit, whatever N is.
+    far = Patches.scaled(n=20, d=10**9)
+    rest = {"d": 1e9, "alpha": far.alpha, "sigma": far.sigma, "gamma": far.gamma}
+    large = theory.check_parameterization(**(settings | rest | {"sigma0": 1e9**-0.5}))
+    assert large["T_1"].holds is False

@@ -4,7 +4,8 @@ Theorem 4.1 allows every lambda from 1/poly(d) to 1. Setting A (d = 1000, N = 20
 here the first step with median_i V_i >= 1/2, goes like 1/lambda, as only the adversarial part of
 the loss is left to push once clean inputs are right; the order of T_1 in Lemma C.7 omits the
 factor. At lambda = 0 nothing is memorised at all: V_i stays at its start, and GTA examples of
-training inputs are wrong as often as those of test inputs.
+training inputs are wrong as often as those of test inputs. Claims 9a to 9c say so; 9d is about the
+time, and a power of lambda other than -1 by a tenth or more would miss its tolerance.
 """
 
 import polars as pl
@@ -13,11 +14,12 @@ from pydantic import PositiveFloat, PositiveInt
 
 from .... import lab
 from ....core.randomness import generators
-from ....report import Claims, Verdict, sample
+from ....report import Assumption, Claims, Verdict, empirical, ours, sample
 from ....report.charts import AnyChart, curves, panels, points
 from ....report.samples import ends, groups
 from ..data import Patches
 from ..reductions import patch_law
+from ._parts.assumptions import parameterization
 from ._parts.patch_runs import (
     FILTERS,
     RATE,
@@ -34,19 +36,22 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem 4.1 and Lemma C.7, the weight lambda",
     title="Any weight on adversarial examples memorises; the time is its inverse",
-    seconds={"smoke": 2, "laptop": 90, "paper": 400},
+    seconds={"smoke": 2, "laptop": 180, "paper": 800},
     looks=1,
     claims={
-        "9a": "Clean training leaves GTA training accuracy below 70 %",
-        "9b": "and memorises nothing",
-        "9c": "while clean test accuracy is at least 99 %",
-        "9d": "T_1 is proportional to 1/lambda within 30 %",
+        "9a": ours("Clean training leaves GTA examples of training inputs wrong that any lambda > "
+                   "0 makes right: its GTA training error is at least 0.3 larger"),
+        "9b": ours("and memorises nothing: |mean V_i| is below 0.05"),
+        "9c": ours("while clean test accuracy is at least 99 % on average"),
+        "9d": ours("T_1 is proportional to 1/lambda, within 10 % at each lambda"),
+        "9e": empirical("Every lambda > 0 memorises: min V_i >= 1 in the end in every run",
+                        "lambda", "eta"),
     },
-)
+)  # fmt: skip
 NAME = "cgro/s3"
 SHARES = (0.1, 0.3, 0.5, 0.9)
-LONG = 20_000
-"""Steps times lambda: 40 000 at lambda = 1/2, as in setting A."""
+LONG = 40_000
+"""Steps times lambda: 80 000 at lambda = 1/2, as in `phases`."""
 
 
 class Case(lab.Case):
@@ -131,15 +136,27 @@ def proportion(table: pl.DataFrame) -> pl.DataFrame:
     return both.select("lam", "seed", ratio=ratio)
 
 
+def assumptions(table: pl.DataFrame) -> list[Assumption]:
+    """Parameterization 3.1."""
+    return parameterization(table)
+
+
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    claims, clean = Claims(ABOUT.claims), ends(table).filter(lam=0.0)
-    clean = clean.with_columns(
-        right=1 - pl.col("GTA train"), size=pl.col("mean V").abs(), test=1 - pl.col("clean test")
+    claims, end = Claims(ABOUT.claims), ends(table)
+    clean, trained = end.filter(lam=0.0), end.filter(pl.col("lam") > 0)
+    worst = trained.group_by("seed").agg(most=pl.col("GTA train").max())
+    clean = clean.join(worst, on="seed", how="left").with_columns(
+        left=pl.col("GTA train") - pl.col("most"),
+        size=pl.col("mean V").abs(),
+        right=1 - pl.col("clean test"),
     )
+    memorised = trained.group_by("seed").agg(flag=(pl.col("smallest V") >= 1).all()).sort("seed")
     return [
-        claims.below("9a", sample(clean, "right"), 0.7, what="GTA training accuracy at lambda = 0"),
+        claims.above("9a", sample(clean, "left"), 0.3,
+            what="GTA training error at lambda = 0 less the largest at lambda > 0"),
         claims.below("9b", sample(clean, "size"), 0.05, what="|mean_i V_i| at lambda = 0"),
-        claims.above("9c", sample(clean, "test"), 0.99, what="clean test accuracy at lambda = 0"),
-        claims.within("9d", groups(proportion(table), "ratio", "lam"), 0.7, 1.3,
+        claims.above("9c", sample(clean, "right"), 0.99, what="clean test accuracy at lambda = 0"),
+        claims.equal("9d", groups(proportion(table), "ratio", "lam"), 1, 0.1,
             what="lambda T_1 over its value at lambda = 1/2"),
+        claims.every("9e", memorised["flag"], what="min_i V_i >= 1 at every lambda > 0 of a seed"),
     ]  # fmt: skip

@@ -1,9 +1,11 @@
-"""What GTA training is worth against other attacks, on the networks of `phases` at step 40 000.
+"""What GTA training is worth against other attacks, on networks of setting A at step 40 000.
+
+The setting is that of `phases`; data and starts are other ones.
 
 "Robust training error" in Theorem 4.1 is about the examples that GTA makes, not about the ball. In
 it there are worse points: PGD breaks all inputs at a fifth of the budget delta, and even a move
 along w* alone does if part of the budget writes a fake signal into a noise patch. On the way the
-closed form of GTA (section 4.1), the gradient of (O) and the two parts of y f are checked exactly.
+closed form of GTA (section 3.3), the gradient of (O) and the two parts of y f are checked exactly.
 
 Left: the share of inputs that PGD cannot break, against its radius. In a narrow window of radii
 training inputs hold and test inputs do not: robust overfitting under a real attack. Where it is
@@ -18,32 +20,35 @@ wider than it is (30 are used).
 import polars as pl
 
 from .... import lab
-from ....report import Claims, Verdict, sample
+from ....report import Assumption, Claims, Verdict, identity, ours, sample
 from ....report.charts import AnyChart, curves, panels, points
+from ._parts.assumptions import parameterization
 from ._parts.other_attacks_runs import Case as Case
 from ._parts.other_attacks_runs import attacked_networks
 from ._parts.patch_runs import SHARE
 
 ABOUT = lab.About(
     paper="cgro",
-    item="Theorem 4.1 and section 4.1, other attacks",
+    item="Theorem 4.1 and section 3.3, other attacks",
     title="Robust to its own attack only: GTA training under PGD",
     seconds={"smoke": 4, "laptop": 120, "paper": 900},
     looks=1,
     claims={
-        "1a": "GTA with the paper's surrogate is its closed form",
-        "1b": "moves every input by delta",
-        "1c": "and leaves noise patches as they are",
-        "2a": "The gradient by hand is autograd's",
-        "2b": "and no u_r ever falls",
-        "3": "y f = alpha^3 U + V_i, and s + V_i after GTA",
-        "12": "PGD at 0.2 delta leaves fewer than 10 % of training inputs",
-        "12b": "A fake signal along w* breaks most training inputs",
-        "12c": "There is a radius that 90 % of training and 10 % of test inputs stand",
-        "12d": "Clean training has no such window",
-        "12e": "and stands radii about four times larger",
+        "1a": identity("GTA with the paper's surrogate is its closed form"),
+        "1b": identity("moves every input by delta"),
+        "1c": identity("and leaves noise patches as they are"),
+        "2a": identity("The gradient by hand is autograd's"),
+        "2b": identity("and no u_r ever falls"),
+        "3": identity("y f = alpha^3 U + V_i, and s + V_i after GTA"),
+        "12": ours("PGD at 0.2 delta leaves fewer than 10 % of training inputs, on average"),
+        "12b": ours("A fake signal along w* leaves fewer than a quarter of them, on average"),
+        "12c": ours("In every run there is a radius that 90 % of training and 10 % of test inputs "
+                    "stand"),
+        "12d": ours("Clean training has no such window: median critical radii of training and test "
+                    "inputs are the same within 3 %"),
+        "12e": ours("and stands radii three to five times larger"),
     },
-)
+)  # fmt: skip
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
@@ -91,6 +96,11 @@ def figure(table: pl.DataFrame) -> AnyChart:
     )  # fmt: skip
 
 
+def assumptions(table: pl.DataFrame) -> list[Assumption]:
+    """Parameterization 3.1."""
+    return parameterization(table)
+
+
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     claims = Claims(ABOUT.claims)
     ours, clean = table.filter(pl.col("lam") > 0), table.filter(lam=0.0)
@@ -114,7 +124,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         largest("3", "decomposition", 1e-8, "|y f - its two parts|"),
         claims.below("12", _of(ours, "PGD train at 0.2"), 0.1,
             what="share of training inputs that stand PGD at 0.2 delta"),
-        claims.below("12b", _of(ours, "fake signal train"), 0.5,
+        claims.below("12b", _of(ours, "fake signal train"), 0.25,
             what="share of training inputs that stand a fake signal of budget delta"),
         claims.every("12c", sample(window.with_columns(flag=pl.col("ratio") > 1), "flag"),
             what="90 % of training inputs hold where fewer than 10 % of test inputs do"),

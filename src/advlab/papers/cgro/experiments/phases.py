@@ -14,11 +14,15 @@ the time: V is symmetric for fresh inputs, so 1/2 is the ceiling of this error. 
 as predicted from the start alone, medians over seeds and examples. Without adversarial training
 (lambda = 0) nothing is memorised.
 
-"Plateau" is to be read on this log axis: after T_0 alpha^3 U still rises like log t, until V_i is
-of order 1. GTA training error reaches 0 well before that, as it only asks for V_i > 0.
+"Stall" is to be read on this log axis: from T_0 to T_1 alpha^3 U still rises, like log t, and stops
+when V_i is of order 1, as then nothing pushes any more (5c, 5a). Without adversarial training it
+goes on rising. GTA training error reaches 0 well before that, as it only asks for V_i > 0. GTA test
+error is 1/2 at all times, without adversarial training too: what GTA training does is to take the
+training error away, so that claim is about the gap between the two.
 
 Errors are shown from draws in law (m x m numbers). The variance of V and the GTA test error are
-also measured on fresh inputs in all d dimensions, with the lifted weights.
+also measured on fresh inputs in all d dimensions, with the lifted weights; for the error also in a
+setting in which it is neither 0 nor 1/2 (polylog 1: more signal is left).
 """
 
 from functools import partial
@@ -27,18 +31,19 @@ from typing import Literal
 import numpy as np
 import polars as pl
 import torch
-from pydantic import PositiveInt
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from .... import lab
 from ....core.randomness import generator, generators
-from ....report import Claims, Verdict, sample
-from ....report.samples import ends
+from ....report import Assumption, Claims, Verdict, empirical, identity, ours, sample
+from ....report.samples import ends, groups
 from .. import theory
 from ..data import Patches, PatchPoints
 from ..models import PatchCNN
 from ..reductions import patch_law
 from ..reductions.patch_dynamics import PatchState, log_steps
+from ._parts.assumptions import parameterization
 from ._parts.patch_runs import (
     FILTERS,
     RATE,
@@ -59,31 +64,42 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem 4.1 and Lemmas 4.2 to 4.4",
     title="Learn part of the truth, stall, memorise the rest",
-    seconds={"smoke": 3, "laptop": 35, "paper": 600},
-    looks=1,
+    seconds={"smoke": 4, "laptop": 50, "paper": 700},
+    looks=2,
     claims={
-        "4a": "Phase I ends before Lemma A.1's time",
-        "4b": "and within a factor 2 of the sharp formula",
-        "5a": "alpha^3 U changes by less than 20 % from T_1/2 on",
-        "5b": "with alpha max u of order 1",
-        "6a": "Every training example is memorised: min V_i >= 1",
-        "6b": "at the time that its start predicts",
-        "7a": "Clean test accuracy is at least 99 %",
-        "7b": "No GTA example of a training input is wrong",
-        "7c": "GTA test error is a coin's toss",
-        "10a": "eta (t - T_1 + 1) L(t) is bounded after memorisation",
-        "10b": "and does not grow in its tail",
-        "11a": "The variance of memorised noise is its formula's",
-        "11b": "GTA test error is (1 - P(|V| <= s))/2",
+        "4a": empirical("Phase I ends before Lemma A.1's time in every run", "lambda", "eta"),
+        "4b": ours("and within a factor 2 of the sharp formula"),
+        "5a": empirical("alpha^3 U has stalled by T_1: it grows by less than 2 % from there to T",
+                        "lambda", "eta"),
+        "5b": empirical("with alpha max u between 0.5 and 4 on average", "lambda", "eta"),
+        "5c": empirical("It stalls from T_0 on: alpha^3 U grows by less than a factor 2 from T_0 "
+                        "to T_1 in every run", "lambda", "eta"),
+        "5d": ours("Without adversarial training it grows by at least 5 % more over the same steps "
+                   "as 5a"),
+        "6a": empirical("Every training example is memorised: min V_i >= 1 in every run",
+                        "lambda", "eta"),
+        "6b": ours("at the time that its start predicts, within a factor [0.6, 1.2]"),
+        "7a": empirical("Clean test accuracy is at least 99 % in every run", "lambda", "eta"),
+        "7b": empirical("No GTA example of a training input is wrong in any run", "lambda", "eta"),
+        "7c": empirical("GTA test inputs are a coin's toss where training inputs are right: the "
+                        "errors are 1/2 apart, within 0.05", "lambda", "eta"),
+        "7d": ours("It is adversarial training that makes training inputs right: without it their "
+                   "GTA error is at least 0.3 larger, on the same problems"),
+        "10a": empirical("eta (t - T_1 + 1) L(t) stays below 1 after memorisation, on average",
+                         "lambda", "eta"),
+        "10b": empirical("and does not grow in its tail", "lambda", "eta"),
+        "11a": identity("The variance of memorised noise is its formula's, within 10 %"),
+        "11b": identity("GTA test error is (1 - P(|V| <= s))/2, within 0.02, also where it is "
+                        "neither 0 nor 1/2"),
     },
-)
+)  # fmt: skip
 NAME = "cgro/s1 decisive"
 CHUNK = 1000
 """Fresh inputs in d dimensions made at a time."""
 
 
 class Case(lab.Case):
-    part: Literal["phases", "decay"]
+    part: Literal["phases", "decay", "formula"]
     lams: tuple[float, ...]
     """Run together, on the same problems."""
     d: PositiveInt = 1000
@@ -93,6 +109,8 @@ class Case(lab.Case):
     tested: PositiveInt = 2000
     lifted: PositiveInt = 4000
     """Fresh inputs in d dimensions."""
+    polylog: PositiveFloat | None = None
+    """Of 1 - gamma; log d by default."""
 
     @property
     def cost(self) -> float:
@@ -100,7 +118,7 @@ class Case(lab.Case):
 
     @property
     def law(self) -> Patches:
-        return Patches.scaled(n=self.n, d=self.d)
+        return Patches.scaled(n=self.n, d=self.d, polylog=self.polylog)
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
@@ -117,6 +135,15 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
                 part="phases", lams=(SHARE, 0.0), eta=rates[0], steps=steps[0], **settings, **block
             ),
             Case(part="decay", lams=(SHARE,), eta=rates[1], steps=steps[1], **settings, **block),
+            Case(
+                part="formula",
+                lams=(SHARE,),
+                polylog=1.0,
+                eta=rates[1],
+                steps=steps[1] // 2,
+                **settings,
+                **block,
+            ),
         )
     ]
 
@@ -162,23 +189,21 @@ def _look(state: PatchState, tester: Tester, kept: list[PatchState], end: int) -
 def _in_d_dimensions(
     case: Case, state: PatchState, weight: Tensor, tester: Tester
 ) -> dict[str, np.ndarray]:
-    """How many standard errors the closed forms are off what fresh d-vectors show."""
+    """The closed forms beside what fresh d-vectors show."""
     exact = theory.noise_variance(
         state.weight_gram.numpy(), state.problem.sigma.numpy(), case.law.P
     )
     copies = weight.reshape(len(case.lams), case.replicates, *weight.shape[1:]).unbind(1)
     each = [_noise(case, seed, some) for seed, some in zip(case.seeds, copies, strict=True)]
     V = torch.stack(each, 1).flatten(0, 1).numpy()
-    squares = V**2
-    spread = squares.std(1, ddof=1) / np.sqrt(V.shape[1])
     residue = state.residue.numpy()
     wrong = (residue[:, None] + V <= 0).mean(1)
     closed = theory.error_from_noise(tester.noise(state).numpy(), np.maximum(residue, 0))
-    chance = np.sqrt(0.25 / V.shape[1] + 0.25 / case.tested)
     return {
         "variance": exact,
-        "variance off": (squares.mean(1) - exact) / spread,
-        "GTA off": (wrong - closed) / chance,
+        "variance ratio": (V**2).mean(1) / exact,
+        "GTA of d-vectors": wrong,
+        "GTA by formula": closed,
     }
 
 
@@ -192,44 +217,80 @@ def _noise(case: Case, seed: int, weights: Tensor) -> Tensor:
     return torch.cat(found, 1) - (law.alpha * weights[..., 0]).pow(3).sum(1, keepdim=True)
 
 
+def assumptions(table: pl.DataFrame) -> list[Assumption]:
+    """Parameterization 3.1, in the part that the theorem's claims are about."""
+    return parameterization(table.filter(part="phases"))
+
+
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     rows = table.filter(pl.col("lam") > 0, part="phases").sort("seed", "step")
-    end = ends(rows)
-    claims = Claims(ABOUT.claims)
+    end, claims = ends(rows), Claims(ABOUT.claims)
+    control = ends(table.filter(part="phases", lam=0.0))
+    growth = _growth(table.filter(part="phases"))
+    gap = (pl.col("GTA test") - pl.col("GTA train")).alias("gap")
 
-    def flags(label: str, flag: pl.Expr, what: str) -> Verdict:
+    def every(label: str, flag: pl.Expr, what: str) -> Verdict:
         return claims.every(label, sample(end.with_columns(flag=flag), "flag"), what=what)
-
-    def count(label: str, wrong: pl.Expr, what: str) -> Verdict:
-        failed = float(end.select(wrong.sum()).item())
-        return claims.below(label, failed, 1, what=f"the number of seeds {what}")
 
     T0, sharp = pl.col("T0"), pl.col("T0 sharp")
     return [
-        flags("4a", pl.col("T0 paper") >= T0, "T_0 <= 3/(B u0) + 8 ceil(log2(1/(alpha u0)))"),
-        flags("4b", (2 * sharp >= T0) & (sharp / 2 <= T0), "T_0/sharp T_0 in [1/2, 2]"),
-        claims.below("5a", sample(_plateau(rows), "change"), 0.2,
-            what="share by which alpha^3 U grows from T_1/2 (predicted median) to T"),
+        every("4a", pl.col("T0 paper") >= T0, "T_0 <= 3/(B u0) + 8 ceil(log2(1/(alpha u0)))"),
+        every("4b", (2 * sharp >= T0) & (sharp / 2 <= T0), "T_0/sharp T_0 in [1/2, 2]"),
+        claims.below("5a", sample(growth, "late"), 0.02,
+            what="share by which alpha^3 U grows from T_1 (predicted median) to T"),
         claims.within("5b", sample(end, "alpha u"), 0.5, 4, what="alpha max_r u_r at T"),
-        flags("6a", pl.col("smallest V") >= 1, "min_i V_i >= 1 at T"),
+        claims.below("5c", float(growth["early"].to_numpy().max()), 2,
+            what="alpha^3 U at T_1 over that at T_0, the largest over seeds"),
+        claims.above("5d", sample(growth, "control"), 0.05,
+            what="growth of alpha^3 U from T_1 to T at lambda = 0 less that with GTA"),
+        every("6a", pl.col("smallest V") >= 1, "min_i V_i >= 1 at T"),
         claims.within("6b", sample(end, "T1 ratio"), 0.6, 1.2,
             what="median over examples of T_1,i observed/predicted"),
-        count("7a", pl.col("clean test") > 0.01, "with clean test error above 1 %"),
-        count("7b", pl.col("GTA train") > 0, "with a GTA training error"),
-        count("7c", (pl.col("GTA test") - 0.5).abs() > 0.08,
-            "with GTA test error outside [.42, .58]"),
+        every("7a", pl.col("clean test") <= 0.01, "clean test error at most 1 %"),
+        every("7b", pl.col("GTA train") == 0, "no GTA training error"),
+        claims.equal("7c", sample(end.with_columns(gap), "gap"), 0.5, 0.05,
+            what="GTA test error less GTA training error"),
+        claims.above("7d", sample(_taken_away(end, control), "away"), 0.3,
+            what="GTA training error at lambda = 0 less that with GTA"),
         *_decay(claims, table.filter(part="decay").sort("seed", "step")),
-        _off(claims, "11a", end, "variance off", "|MC variance of V - formula|"),
-        _off(claims, "11b", end, "GTA off", "|GTA test error on d-vectors - (1 - P(|V| <= s))/2|"),
+        # Without its second term the formula is off by a third, with P patches for P - 1 too.
+        claims.equal("11a", sample(end, "variance ratio"), 1, 0.1,
+            what="variance of V on fresh d-vectors over the formula"),
+        # A bare half would be off by P(|V| <= s)/2, and the formula without its half by more.
+        claims.equal("11b", _off(ends(table)), 0, 0.02,
+            what="GTA test error on d-vectors less (1 - P(|V| <= s))/2"),
     ]  # fmt: skip
 
 
-def _plateau(rows: pl.DataFrame) -> pl.DataFrame:
-    """(seed, change): from the last step shown before T_1/2 to T."""
-    before = rows.filter(pl.col("step") <= pl.col("T1 sharp") / 2)
-    first = before.group_by("seed").agg(first=pl.col("signal").sort_by("step").last())
-    both = ends(rows).join(first, on="seed", how="left")
-    return both.select("seed", change=(pl.col("signal") / pl.col("first") - 1).abs())
+def _growth(rows: pl.DataFrame) -> pl.DataFrame:
+    """(seed, early, late, control): alpha^3 U from T_0 to T_1, from there on, and without GTA.
+
+    T_1 is the predicted median of the run with GTA, for its control too.
+    """
+    times = rows.filter(pl.col("lam") > 0).select("seed", "T0", T1="T1 sharp").unique()
+    timed = rows.drop("T0", "T1").join(times, on="seed").sort("step")
+
+    def at(lam: pl.Expr, time: str) -> pl.Expr:
+        return pl.col("signal").filter(lam, pl.col("step") <= pl.col(time)).last()
+
+    gta, clean = pl.col("lam") > 0, pl.col("lam") == 0
+    found = timed.group_by("seed").agg(
+        early=at(gta, "T1") / at(gta, "T0"),
+        late=at(gta, "steps") / at(gta, "T1") - 1,
+        clean=at(clean, "steps") / at(clean, "T1") - 1,
+    )
+    return found.with_columns(control=pl.col("clean") - pl.col("late"))
+
+
+def _taken_away(end: pl.DataFrame, control: pl.DataFrame) -> pl.DataFrame:
+    both = end.join(control, on="seed", suffix=" clean")
+    return both.select("seed", away=pl.col("GTA train clean") - pl.col("GTA train"))
+
+
+def _off(end: pl.DataFrame) -> dict:
+    off = pl.col("GTA of d-vectors") - pl.col("GTA by formula")
+    trained = end.filter(pl.col("lam") > 0, pl.col("part") != "decay")
+    return groups(trained.with_columns(off=off), "off", "part")
 
 
 def _decay(claims: Claims, rows: pl.DataFrame) -> list[Verdict]:
@@ -244,14 +305,8 @@ def _decay(claims: Claims, rows: pl.DataFrame) -> list[Verdict]:
     seeds = rows.select("seed").unique()
     largest, tail = (seeds.join(part, on="seed", how="left") for part in (largest, tail))
     return [
-        claims.below("10a", sample(largest, "scaled"), 5,
+        claims.below("10a", sample(largest, "scaled"), 1,
             what="largest eta (t - T_1 + 1) L(t) from T_1, when the last V_i reaches 1, on"),
         claims.below("10b", sample(tail, "growth"), 0,
             what="its relative growth over the second half of the steps after T_1"),
     ]  # fmt: skip
-
-
-def _off(claims: Claims, label: str, end: pl.DataFrame, column: str, what: str) -> Verdict:
-    worst = float(end.select(pl.col(column).abs().max()).item())
-    what = f"largest {what}, in standard errors, over seeds"
-    return claims.below(label, worst, 5, what=what)

@@ -1,8 +1,9 @@
 """What the CGRO paper proves, made computable: Theorems 4.1, 5.2, 5.3 and E.1 and their lemmas.
 
-Theorem 4.1: `times` (T_0, T_1, when it applies), `fresh_noise` (its test errors), `growth` (its
-lemmas along a run), `recursion` (one step), `tensor_power` (Lemmas A.1 to A.3). Theorem 5.2:
-`explicit_network`, `feasibility`, `products`. Theorem 5.3: `lower_bound`. Theorem E.1: `flatness`.
+Theorem 4.1: `parameterization` (what it asks for), `times` (T_0, T_1, the race), `fresh_noise` (its
+test errors), `growth` (its lemmas along a run), `recursion` (one step), `tensor_power` (Lemmas A.1
+to A.3). Theorem 5.2: `explicit_network`, `feasibility`, `products`. Theorem 5.3: `lower_bound`.
+Theorem E.1: `flatness`.
 """
 
 from .explicit_network import CGROPlan as CGROPlan
@@ -30,6 +31,8 @@ from .lower_bound import packing as packing
 from .lower_bound import packing_size as packing_size
 from .lower_bound import parameters_order as parameters_order
 from .lower_bound import required_vc as required_vc
+from .parameterization import ParameterCondition as ParameterCondition
+from .parameterization import check_parameterization as check_parameterization
 from .products import product_error as product_error
 from .products import product_network as product_network
 from .recursion import PatchStep as PatchStep
@@ -42,4 +45,5 @@ from .tensor_power import growth_time as growth_time
 from .tensor_power import noisy_growth_time as noisy_growth_time
 from .times import memorisation_times as memorisation_times
 from .times import race_number as race_number
+from .times import residue_time as residue_time
 from .times import signal_time as signal_time

@@ -55,15 +55,19 @@ def packing(d: int, delta: Scalar) -> Array:
     return np.array(list(product(np.linspace(0, 1, side) if side > 1 else [0.5], repeat=d - 1)))
 
 
-def lifted(points: Any, phi: Any, eps0: Scalar) -> Array:
+def lifted(points: Any, phi: Any, eps0: Scalar, delta: Scalar) -> Array:
     """The points (x, 1/2 + eps0 phi(x)): in l2, opposite labels are more than 2 delta apart.
 
     Args:
         points: rows x of the packing.
         phi: the labels, +1 or -1.
-        eps0: the height, below delta.
+        eps0: the height, below delta: a classifier that is robust at delta then has the sign phi(x)
+            at (x, 1/2) too.
+        delta: the radius of the balls.
     """
-    rows, height = points_of(points), length("eps0", eps0)
+    rows, height, radius = points_of(points), length("eps0", eps0), length("delta", delta)
+    if height >= radius:
+        raise AdvlabError(f"a height eps0 below delta = {radius:.6g}", height)
     return np.column_stack([rows, 0.5 + height * signs(phi, len(rows))])
 
 

@@ -83,6 +83,27 @@ def memorisation_times(
     return np.where(np.isnan(times), np.inf, times).min((1, 2))
 
 
+def residue_time(
+    alpha: ArrayLike, gamma: ArrayLike, eta: ArrayLike, lam: ArrayLike, c: ArrayLike
+) -> Numbers:
+    """When the signal that GTA leaves blows up: 2/(3 eta lam alpha^2 (1 - gamma)^3 c); ours.
+
+    On the plateau of phase II u grows by A u^2 per step, A = (3 eta lam/2) (alpha (1 - gamma))^3,
+    from u = c/alpha: 1/(A u) steps. Lemma 4.3 has the rate as an order. T_1 over this time is the
+    race number; with T_1 of `memorisation_times` it is `race_number`. Arguments broadcast.
+
+    Args:
+        alpha, gamma: as in `data.Patches`.
+        eta: the learning rate.
+        lam: the weight lambda of adversarial examples in (O).
+        c: alpha max_r u_r on the plateau.
+    """
+    a, rate, share = positive("alpha", alpha), positive("eta", eta), positive("lam", lam)
+    left, plateau = np.asarray(1 - _inside(gamma)), positive("c", c)
+    together(alpha=a, gamma=left, eta=rate, lam=share, c=plateau)
+    return (1 / (1.5 * rate * share * a**2 * left**3 * plateau))[()]
+
+
 def race_number(
     N: ArrayLike,
     d: ArrayLike,

@@ -9,8 +9,9 @@ from pydantic import PositiveInt
 from torch import Tensor, nn
 
 from ..... import lab
-from .....attacks import PGD
+from .....attacks import PGD, Transfer
 from .....core.randomness import generator
+from .....losses import ModelLoss, margin
 from .....theory import relu_calculus as calculus
 from .....threats import Ball, Norm
 from ... import theory
@@ -19,6 +20,8 @@ from ...models import ReluProgram
 NAME = "cgro/s6 decisive"
 DELTA, SEPARATION, SPACING, HEIGHT = 0.1, 0.25, 0.25, 0.02
 DEPTH, PRODUCT_DEPTH = 6, 4
+STEEP = 100.0
+"""The slope of a clean classifier that f_S clips almost everywhere."""
 Way = tuple[Norm, str, str]
 """Norm, assembly and distances."""
 WAYS: dict[str, Way] = {
@@ -35,7 +38,7 @@ Labelled = tuple[Tensor, Tensor]
 
 
 class Case(lab.Case):
-    part: Literal["blocks", "depths", "classifier"]
+    part: Literal["blocks", "depths", "classifier", "steep"]
     d: PositiveInt = 4
     n: PositiveInt = 10
     draws: PositiveInt = 20
@@ -47,13 +50,13 @@ class Case(lab.Case):
 
     @property
     def cost(self) -> float:
-        return self.replicates * self.n * self.n * self.d if self.part == "classifier" else 1.0
+        drawn = self.part in ("classifier", "steep")
+        return self.replicates * self.n * self.n * self.d if drawn else 1.0
 
 
 def classifiers(case: Case, seed: int) -> list[Row]:
-    rng = generator(NAME, "data", case.d, case.n, seed)
-    x, y = grid_data(case.n + case.fresh, case.d, rng)
-    train, test = (x[: case.n], y[: case.n]), (x[case.n :], y[case.n :])
+    """f_S in all ways around x_D - 1/2."""
+    train, test = _data(case, seed)
     clean = calculus.affine(np.eye(case.d)[-1:], -0.5)
     rows: list[Row] = []
     signs: dict[str, list[Tensor]] = {}
@@ -62,15 +65,41 @@ def classifiers(case: Case, seed: int) -> list[Row]:
         balls = _in_balls(train[0], way[0], case.draws, generator(NAME, "balls", way[0], seed))
         inside = _values(f, balls.flatten(0, 1)).reshape(balls.shape[:2])
         found = {"parameters": float(f.parameters_counted)}
-        found |= _errors(f, train, test, inside, case, way[0], seed)
+        found |= _errors(f, train, test, inside, case, way[0], seed, _module(clean))
         rows += [(seed, key, name, case.n, case.d, 0.0, value) for key, value in found.items()]
-        signs.setdefault(way[0], []).append(torch.cat([_values(f, x), inside.flatten()]).sign())
-        if case.profile and seed == 0:
+        everywhere = torch.cat([train[0], test[0]])
+        here = torch.cat([_values(f, everywhere), inside.flatten()])
+        signs.setdefault(way[0], []).append(here.sign())
+        if case.profile and seed == case.seed:
             rows += _profiles(f, train, test, name, case)
     for norm, found in signs.items():
         apart = sum(int((one != found[0]).sum()) for one in found[1:])
         rows.append((seed, "disagreements", norm, case.n, case.d, 0.0, float(apart)))
     return rows
+
+
+def steep_classifiers(case: Case, seed: int) -> list[Row]:
+    """f_S around 100 (x_D - 1/2), the same classifier as far as signs go."""
+    train, test = _data(case, seed)
+    clean = calculus.affine(STEEP * np.eye(case.d)[-1:], -0.5 * STEEP)
+    rows: list[Row] = []
+    for name in ("l2 free", "linf free"):
+        f, norm = _network(*train, clean, WAYS[name]), WAYS[name][0]
+        balls = _in_balls(train[0], norm, case.draws, generator(NAME, "balls", norm, seed))
+        inside = _values(f, balls.flatten(0, 1)).reshape(balls.shape[:2])
+        found = _errors(f, train, test, inside, case, norm, seed, _module(clean))
+        rows += [(seed, key, f"{name}, steep", case.n, case.d, 0.0, v) for key, v in found.items()]
+    return rows
+
+
+def _data(case: Case, seed: int) -> tuple[Labelled, Labelled]:
+    rng = generator(NAME, "data", case.d, case.n, seed)
+    x, y = grid_data(case.n + case.fresh, case.d, rng)
+    return (x[: case.n], y[: case.n]), (x[case.n :], y[case.n :])
+
+
+def _module(network: calculus.Network) -> nn.Module:
+    return ReluProgram([(layer.weight, layer.bias) for layer in network.layers])
 
 
 def _network(x: Tensor, y: Tensor, clean: calculus.Network, way: Way) -> ReluProgram:
@@ -112,24 +141,29 @@ def _errors(
     case: Case,
     norm: Norm,
     seed: int,
+    clean: nn.Module,
 ) -> dict[str, float]:
     """The four errors of f_S; an error is y f <= 0 at a point, or anywhere in its ball.
 
-    `inside` has the values of f at points of the training balls.
+    `inside` has the values of f at points of the training balls. Balls are searched by PGD on f_S
+    and by transfer from the clean classifier: f_S clips that one, which can hide its gradient.
     """
-    ball = Ball(norm=norm, radius=DELTA)
-    sets, fooled = {"train": train, "test": test}, {}
+    ball, walk = Ball(norm=norm, radius=DELTA), PGD(steps=case.steps, step_size=0.25)
+    attacks = {"PGD": walk, "transfer": Transfer(source=clean, inner=walk)}
+    sets, by = {"train": train, "test": test}, {}
     for name, (x, y) in sets.items():
-        attack = PGD(steps=case.steps, step_size=0.25)
-        rng = generator(NAME, "pgd", norm, name, seed)
-        fooled[name] = attack(lambda z, y=y: -y * f(z), x, ball, rng=rng).loss >= 0
+        for way, attack in attacks.items():
+            rng = generator(NAME, way, norm, name, seed)
+            by[name, way] = attack(ModelLoss(f, y, margin), x, ball, rng=rng).loss >= 0
+    fooled = {name: by[name, "PGD"] | by[name, "transfer"] for name in sets}
     fooled["train"] |= (train[1] * inside <= 0).any(dim=0)
     wrong = {name: _values(f, x) * y <= 0 for name, (x, y) in sets.items()}
     # Of the linear clean classifier the worst point is known: a step of delta along the last axis.
-    clean = (test[0][:, -1] - 0.5) * test[1] <= DELTA
+    known = (test[0][:, -1] - 0.5) * test[1] <= DELTA
     shares = {
         "clean train": wrong["train"], "clean test": wrong["test"], "robust train": fooled["train"],
-        "robust test": fooled["test"], "robust test of the clean classifier": clean,
+        "robust test": fooled["test"], "robust test of the clean classifier": known,
+        "robust test by PGD": by["test", "PGD"], "robust test by transfer": by["test", "transfer"],
     }  # fmt: skip
     return {name: float(one.double().mean()) for name, one in shares.items()}
 
@@ -149,7 +183,7 @@ def _profiles(f: nn.Module, train: Labelled, test: Labelled, name: str, case: Ca
         line[:, -1] -= y[0] * steps
         values = (y[0] * _values(f, line)).tolist()
         rows += [
-            (0, kind, name, case.n, case.d, float(s), value)
+            (case.seed, kind, name, case.n, case.d, float(s), value)
             for s, value in zip(steps.tolist(), values, strict=True)
         ]
     return rows

@@ -24,7 +24,6 @@ from ...models import PatchCNN
 from ...reductions import patch_law
 from ...reductions.patch_dynamics import PatchState, trajectory
 from ...reductions.patch_errors import FreshNoise, network, test_inputs, train_inputs
-from ..phases import NAME as NETWORKS
 from .patch_runs import FILTERS, RATE, SHARE
 
 NAME = "cgro/s5"
@@ -58,8 +57,8 @@ class Case(lab.Case):
 def attacked_networks(case: Case) -> pl.DataFrame:
     """What is exact, what each attack breaks at full budget, and the critical radii, as rows."""
     law, seeds = case.law, case.seeds
-    points = PatchPoints(*law.sample_stack(generators(NETWORKS, "data", seeds=seeds)))
-    rngs = generators(NETWORKS, "start", seeds=seeds)
+    points = PatchPoints(*law.sample_stack(generators(NAME, "data", seeds=seeds)))
+    rngs = generators(NAME, "start", seeds=seeds)
     start = torch.stack([PatchCNN.draw(law.d, FILTERS, law.d**-0.5, r).weight for r in rngs])
     run = _Run(law, points, start.detach())
     state = run.train(case)

@@ -26,7 +26,7 @@ from .... import lab
 from ....report import Verdict
 from ....report.charts import AnyChart
 from ._parts.clean_then_adversarial_claims import CLAIMS, decide
-from ._parts.clean_then_adversarial_runs import ends, neuron_tables, train
+from ._parts.clean_then_adversarial_runs import ends, neuron_tables, train, train_others
 from ._parts.neuron_charts import heat_maps, other_coordinates_chart, panel_grid
 from ._parts.phase_charts import accuracy_chart, cosine_chart, training_curve
 from ._parts.two_phase_runs import MIXED, PURE, START, TINY
@@ -63,9 +63,11 @@ def compute(case: Case) -> pl.DataFrame:
     of all seeds, how all other coordinates are spread ("floor")."""
     problem = case.problem(NAME)
     trained = train(case, problem)
+    others = train_others(case, problem, trained)
     parts = [
         trained.curves,
-        ends(trained, problem, case.pgd_steps),
+        others.curves,
+        ends(trained, others, problem, case.pgd_steps),
         neuron_tables(trained, problem),
     ]
     return pl.concat(parts, how="diagonal")

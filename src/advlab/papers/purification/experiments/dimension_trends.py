@@ -9,6 +9,8 @@ average of beta is that of Theorem 5.2. The preset `random` is run at several d 
 in d, and the interval is over seeds. These exponents are reported and decide nothing.
 """
 
+from copy import deepcopy
+
 import polars as pl
 import torch
 from pydantic import PositiveInt
@@ -47,7 +49,7 @@ class Case(lab.Case):
     """The scaled preset at one dimension, for a block of seeds."""
 
     d: PositiveInt
-    tests: PositiveInt = 1000
+    tests: PositiveInt = 600
     clean_steps: PositiveInt | None = None
     """For trials; the scaled preset's own otherwise."""
 
@@ -87,12 +89,18 @@ def compute(case: Case) -> pl.DataFrame:
     start = nets.get_parameter("weight").detach().clone()
     problem.train_clean(nets)
     clean = nets.get_parameter("weight").detach().clone()
+    more = deepcopy(nets)
     problem.train_adversarial(nets)
-    robust = nets.get_parameter("weight").detach()
+    problem.train_control(more)
+    robust, control = (one.get_parameter("weight").detach() for one in (nets, more))
     alive = correlations.alive(clean)
 
-    def over_alive(values: torch.Tensor) -> torch.Tensor:
-        return correlations.spread(values, 0.5, alive).mean
+    def mean(values: torch.Tensor, keep: torch.Tensor | None = None) -> torch.Tensor:
+        return correlations.spread(values, 0.5, keep).mean
+
+    def kept(after: torch.Tensor) -> torch.Tensor:
+        either = alive | correlations.alive(after)
+        return mean(correlations.theta(clean, after), either)
 
     mixed = dense_mixture.mixture(dense_mixture.coordinates(clean, problem.M), problem.w)
     columns = {
@@ -100,8 +108,11 @@ def compute(case: Case) -> pl.DataFrame:
         "G2": correlations.pair_ratio(clean),
         "G7": correlations.move_ratio(clean, robust),
         "G7 of directions": correlations.turn_ratio(clean, robust, alive),
-        "theta(w0, w)": over_alive(correlations.theta(start, clean)),
-        "1 - theta(w, w')": 1 - over_alive(correlations.theta(clean, robust)),
+        "theta(w0, w)": mean(correlations.theta(start, clean), alive),
+        "theta(w0, w), all": mean(correlations.theta(start, clean)),
+        "1 - theta(w, w')": 1 - kept(robust),
+        "G7, control": correlations.move_ratio(clean, control),
+        "1 - theta(w, w'), control": 1 - kept(control),
         "beta d/k": mixed.mean_beta_over(case.preset.data.k),
         "alive": alive.double().mean(1),
         **_accuracies(problem, nets),

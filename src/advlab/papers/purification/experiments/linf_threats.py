@@ -85,7 +85,7 @@ class Case(lab.Case):
     preset: Name = "random"
     d: PositiveInt = 256
     pool: PositiveInt = 30_000
-    tests: PositiveInt = 2000
+    tests: PositiveInt = 1000
     share: PositiveInt = 1
     """Steps of training are those of the preset divided by this."""
     walk: PositiveInt = 40

@@ -118,7 +118,8 @@ class Case(lab.Case):
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     usual, some = {
         "smoke": (3, {"d": 36, "pool": 300, "tests": 100, "features": 20, "steps": 15,
-                      "linear_steps": 20, "walk": 5, "draws": 100_000, "dims": (8, 16, 32), "exact_dims": (4, 8)}),
+                      "linear_steps": 20, "walk": 5, "draws": 100_000, "dims": (8, 16, 32),
+                      "exact_dims": (4, 8)}),
         "laptop": (5, {}),
         "paper": (10, {"dims": (32, 64, 128, 256, 512, 1024)}),
     }[scale]  # fmt: skip

@@ -42,9 +42,7 @@ def claimed_norm(v: Float[Tensor, "*R m d"]) -> Float[Tensor, "*R"]:
 
 
 @torch.no_grad()
-def least_ratio(
-    w: Float[Tensor, "m d"], r: int
-) -> tuple[Float[Tensor, ""], Float[Tensor, "m d"]]:
+def least_ratio(w: Float[Tensor, "m d"], r: int) -> tuple[Float[Tensor, ""], Float[Tensor, "m d"]]:
     """The exact minimum over v of |T_{r+1}|_F / (max_i |v_i| / sqrt(d)), and a v that attains it.
 
     The symmetric norm is a quadratic form v' K v on R^(m d), and the least of v' K v over all v

@@ -14,6 +14,7 @@ SHOWN = (*PROBE_ATTACKS, UNIVERSAL)
 COSINES = {
     "theta start": "own start",
     "theta clean": "itself after clean training",
+    "theta control": "the same, no attack",
     "cosine": "M w*",
 }
 

@@ -30,8 +30,8 @@ Start = Literal["random", "dictionary"]
 TRAINING_ATTACK = PGD(steps=3, step_size=1.0, random_start=False, jump=False)
 """The attack in training: the FGM point and two projected steps of the whole radius from it."""
 PAPER_FGM = FGM(keep_worst=False)
-"""FGM as section 4.2 defines it: the step is always taken. Its cut-off, 1/poly(d) in the dual norm of grad f, is
-left at 0: the loss scales gradients, and those of exactly 0 stay either way."""
+"""FGM as section 4.2 defines it: the step is always taken. Its cut-off, 1/poly(d) in the dual norm
+of grad f, is left at 0: the loss scales gradients, and those of exactly 0 stay either way."""
 
 
 class Phase(Config):

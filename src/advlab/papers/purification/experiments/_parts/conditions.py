@@ -1,0 +1,97 @@
+"""The conditions of the theorems at a preset, as assumptions of verdicts."""
+
+import math
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+
+import polars as pl
+
+from .....core.randomness import generator
+from .....report import Assumption
+from ... import theory
+from ...data import SparseCoding
+from .presets import Preset
+
+THEOREMS = "theorems"
+"""The name of the assumption that claims of theorems need: all conditions of their side hold."""
+NTK = "tangent kernel window"
+REDUCED = "d = 256 where theorems want d to infinity; draws of small |<w*, z>| rejected"
+"""What the presets make smaller than the paper."""
+
+
+def assumptions_of(presets: Mapping[str, Preset]) -> list[Assumption]:
+    """How many conditions hold, each that fails somewhere, and what is not in the paper at all.
+
+    Args:
+        presets: the settings of the runs, by name.
+    """
+    found = [(name, one) for name, preset in presets.items() for one in conditions(preset)]
+    broken: dict[str, Assumption] = {}
+    for name, one in found:
+        if not one.satisfied:
+            # The first preset stands for the others, whose settings are in the table.
+            asked = f"{one.relation} {one.limit:.3g}, at {name}"
+            broken.setdefault(
+                one.name,
+                Assumption(name=one.name, condition=asked, reached=one.value, holds=False),
+            )
+    share = sum(one.satisfied for _, one in found) / max(len(found), 1)
+    every = Assumption(
+        name=THEOREMS,
+        condition="all of their conditions, open constants 1; share that holds",
+        reached=share,
+        holds=share == 1,
+    )
+    capped = [preset.cap for preset in presets.values() if preset.cap is not None]
+    cap = Assumption(
+        name="no norm cap",
+        condition="neurons of any length; largest allowed",
+        reached=max(capped, default=None),
+        holds=not capped,
+    )
+    return [every, *broken.values(), cap]
+
+
+def conditions(preset: Preset) -> tuple[theory.Condition, ...]:
+    """The conditions of Theorems 5.1 to 5.4 at a preset."""
+    law = preset.data
+    return theory.run_conditions(
+        law.d, law.k, width=preset.width, penalty=preset.clean.penalty, sigma0=preset.sigma0,
+        noise=preset.bias.noise, tau=preset.tau, norm=preset.norm,
+        batch_share=min(preset.batch / law.n, 1.0), kept=kept_share(law),
+    )  # fmt: skip
+
+
+@lru_cache
+def kept_share(law: SparseCoding, draws: int = 4000) -> float:
+    """The share of draws whose |<w*, z>| exceeds the margin; 1 where nothing is filtered."""
+    if law.margin == 0:
+        return 1.0
+    rng = generator("purification/kept share")
+    points = law.model_copy(update={"margin": 0.0}).sample(rng, draws)
+    return float(((points.z @ points.w).abs() > law.margin).double().mean())
+
+
+def kernel_window(presets: Iterable[Preset]) -> Assumption:
+    """Theorem 5.6 and G.1: linf radius d^-c6 and k between d^(c6/100) and d^(0.5 - c6/100)."""
+    worst = 0.0
+    holds = True
+    for preset in presets:
+        d, k = preset.data.d, preset.data.k
+        # An l2 ball of radius tau holds the linf ball of radius tau/sqrt(d).
+        tau = preset.tau if preset.norm == "linf" else preset.tau / math.sqrt(d)
+        c6 = -math.log(tau) / math.log(d)
+        worst = max(worst, math.log(k) / math.log(d) - (0.5 - c6 / 100))
+        holds = holds and d ** (c6 / 100) <= k <= d ** (0.5 - c6 / 100)
+    return Assumption(
+        name=NTK,
+        condition="k between d^(c6/100) and d^(0.5 - c6/100) at the linf radius d^-c6; "
+        "excess of the exponent",
+        reached=worst,
+        holds=holds,
+    )
+
+
+def presets_of(table: pl.DataFrame, known: Mapping[str, Preset]) -> dict[str, Preset]:
+    """The presets that a table has rows of."""
+    return {name: known[name] for name in table["preset"].unique(maintain_order=True).to_list()}

@@ -109,7 +109,6 @@ NOT_YET_REACHED = {
     "advlab.papers.benign.theory.assumptions": "every experiment of the paper will report it",
     "advlab.papers.cgro.theory.growth": "the growth lemmas along a run",
     "advlab.papers.cgro.theory.recursion": "growth's exact step",
-    "advlab.papers.purification.measures.linearity": "how far FGM is from the worst case",
 }
 
 

@@ -255,14 +255,11 @@ def _verdicts(claims: Claims, table: pl.DataFrame, preset: Name) -> list[Verdict
     worst, before, best = (
         _values(rows, name, "worst") for name in (nets, "clean network", "ReLU oracle")
     )
-    known = worst is not None and before is not None and best is not None
-    lead = worst - times * before if known else None
-    near = (
-        {"0.12 less the gap": worst - best + 0.12, "oracle, less 0.5": best - 0.5}
-        if known
-        else None
-    )
-    clean = _values(rows, line, "clean")
+    lead, near, clean = None, {}, _values(rows, line, "clean")
+    if worst is not None and before is not None and best is not None:
+        lead = worst - times * before
+        near = {"0.12 less the gap": worst - best + 0.12, "oracle, less 0.6": best - 0.6}
+    right = None if clean is None else float(min(clean))
     bounds = {
         f"2/{preset}/tau": (claims.below, _values(rows, "clean network", "universal"), broken),
         f"2/{preset}/beyond": (
@@ -274,11 +271,7 @@ def _verdicts(claims: Claims, table: pl.DataFrame, preset: Name) -> list[Verdict
         f"5/{preset}/worst": (claims.above, worst, robust),
         f"5/{preset}/times": (claims.above, lead, 0.0),
         f"5/{preset}/oracle": (claims.above, near, 0.0),
-        f"16/{preset}/clean": (
-            claims.above,
-            None if clean is None else float(min(clean)),
-            0.999999,
-        ),
+        f"16/{preset}/clean": (claims.above, right, 0.999999),
         f"16/{preset}/oracle": (claims.below, _values(rows, line, "robust"), 0.1),
         f"16/{preset}/trained": (claims.below, _values(rows, "linear, trained", "robust"), 0.5),
         f"17/{preset}/clean": (claims.above, _values(rows, kernel, "clean"), 0.95),

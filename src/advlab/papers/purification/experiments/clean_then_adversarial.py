@@ -93,7 +93,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
         *(accuracy_chart(part, f"Accuracy, {name}") for (name,), part in apart.items()),
         training_curve(rows, "dense over top", "preset", title="Dense part over the top atom",
               y_title="dense / top, mean over neurons"),
-        *(cosine_chart(part, f"Cosine of neurons with, {name}") for (name,), part in apart.items()),
+        *(cosine_chart(part, f"Cosines of neurons, {name}") for (name,), part in apart.items()),
     ]  # fmt: skip
     return panel_grid(charts)
 

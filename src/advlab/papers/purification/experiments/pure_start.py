@@ -98,7 +98,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
         training_curve(rows, "dense over top", title="Dense part over the top atom",
               y_title="dense / top, mean over neurons"),
         accuracy_chart(rows, "Accuracy", ["no attack", UNIVERSAL, "worst"]),
-        cosine_chart(rows, "Cosine of neurons with"),
+        cosine_chart(rows, "Cosines of neurons"),
     ]  # fmt: skip
     return panel_grid(charts)
 

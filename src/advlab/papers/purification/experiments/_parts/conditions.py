@@ -15,41 +15,36 @@ from .presets import Preset
 THEOREMS = "theorems"
 """The name of the assumption that claims of theorems need: all conditions of their side hold."""
 NTK = "tangent kernel window"
+SHOWN = ("k <= d^0.3999", "m > d", "sigma_0", "lambda near", "noise", "tau at", "share of draws")
+"""Conditions whose values stand in the scope of a verdict, by how their names begin."""
 REDUCED = "d = 256 where theorems want d to infinity; draws of small |<w*, z>| rejected"
 """What the presets make smaller than the paper."""
 
 
 def assumptions_of(presets: Mapping[str, Preset]) -> list[Assumption]:
-    """How many conditions hold, each that fails somewhere, and what is not in the paper at all.
+    """How many conditions of the theorems hold, and what was reached of those in `SHOWN`.
 
     Args:
-        presets: the settings of the runs, by name.
+        presets: the settings of the runs, by name; the first is the one whose numbers are shown.
     """
-    found = [(name, one) for name, preset in presets.items() for one in conditions(preset)]
-    broken: dict[str, Assumption] = {}
-    for name, one in found:
-        if not one.satisfied:
-            # The first preset stands for the others, whose settings are in the table.
-            asked = f"{one.relation} {one.limit:.3g}, at {name}"
-            broken.setdefault(
-                one.name,
-                Assumption(name=one.name, condition=asked, reached=one.value, holds=False),
-            )
-    share = sum(one.satisfied for _, one in found) / max(len(found), 1)
+    found = [one for preset in presets.values() for one in conditions(preset)]
+    share = sum(one.satisfied for one in found) / max(len(found), 1)
     every = Assumption(
         name=THEOREMS,
         condition="all of their conditions, open constants 1; share that holds",
         reached=share,
         holds=share == 1,
     )
-    capped = [preset.cap for preset in presets.values() if preset.cap is not None]
-    cap = Assumption(
-        name="no norm cap",
-        condition="neurons of any length; largest allowed",
-        reached=max(capped, default=None),
-        holds=not capped,
-    )
-    return [every, *broken.values(), cap]
+    shown: dict[str, Assumption] = {}
+    for name, preset in presets.items():
+        for one in conditions(preset):
+            if any(one.name.startswith(word) for word in SHOWN):
+                asked = f"{one.relation} {one.limit:.3g}, at {name}"
+                first = Assumption(
+                    name=one.name, condition=asked, reached=one.value, holds=one.satisfied
+                )
+                shown.setdefault(one.name, first)
+    return [every, *shown.values()]
 
 
 def conditions(preset: Preset) -> tuple[theory.Condition, ...]:

@@ -11,6 +11,7 @@ inside the theorems' conditions. Beside G7 and theta stands the control, as many
 """
 
 from copy import deepcopy
+from typing import Any
 
 import polars as pl
 import torch
@@ -174,7 +175,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
 def _power_chart(table: pl.DataFrame, name: str) -> AnyChart:
     """A quantity over d; with that of the control where there is one."""
     title = f"{name}: d^{_mean(slopes(table, 'd', name)):.2f}"
-    words = {"title": title, "x_title": "dimension d", "y_title": name}
+    words: dict[str, Any] = {"title": title, "x_title": "dimension d", "y_title": name}
     control = f"{name}, control"
     if control not in table.columns:
         return curves(table, "d", name, log_x=True, log_y=True, **words)

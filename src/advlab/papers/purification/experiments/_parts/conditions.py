@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 
 import polars as pl
 
@@ -27,8 +26,9 @@ def assumptions_of(presets: Mapping[str, Preset]) -> list[Assumption]:
     Args:
         presets: the settings of the runs, by name; the first is the one whose numbers are shown.
     """
-    found = [one for preset in presets.values() for one in conditions(preset)]
-    share = sum(one.satisfied for one in found) / max(len(found), 1)
+    found = {name: conditions(preset) for name, preset in presets.items()}
+    held = [one.satisfied for some in found.values() for one in some]
+    share = sum(held) / max(len(held), 1)
     every = Assumption(
         name=THEOREMS,
         condition="all of their conditions, open constants 1; share that holds",
@@ -36,8 +36,8 @@ def assumptions_of(presets: Mapping[str, Preset]) -> list[Assumption]:
         holds=share == 1,
     )
     shown: dict[str, Assumption] = {}
-    for name, preset in presets.items():
-        for one in conditions(preset):
+    for name, some in found.items():
+        for one in some:
             if any(one.name.startswith(word) for word in SHOWN):
                 asked = f"{one.relation} {one.limit:.3g}, at {name}"
                 first = Assumption(
@@ -57,7 +57,6 @@ def conditions(preset: Preset) -> tuple[theory.Condition, ...]:
     )  # fmt: skip
 
 
-@lru_cache
 def kept_share(law: SparseCoding, draws: int = 4000) -> float:
     """The share of draws whose |<w*, z>| exceeds the margin; 1 where nothing is filtered."""
     if law.margin == 0:

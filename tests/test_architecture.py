@@ -107,7 +107,6 @@ FOR_EVERYBODY = {
 NOT_YET_REACHED = {
     "advlab.papers.benign.measures.good_run": "every experiment of the paper will report it",
     "advlab.papers.benign.theory.assumptions": "every experiment of the paper will report it",
-    "advlab.papers.purification.measures.linearity": "how far FGM is from the worst case",
 }
 
 

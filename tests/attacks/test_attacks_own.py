@@ -63,6 +63,27 @@ def test_fgm_cutoff_holds_back_rows_with_small_gradients():
     assert not torch.equal(result.x[0], x[0])
 
 
+@pytest.mark.parametrize(("norm", "length"), [("l1", 1.0), ("l2", 2.0), ("linf", 4.0)])
+def test_fgm_measures_gradients_in_the_dual_norm(norm, length):
+    """A gradient of four ones has the length 1, 2 or 4, by the norm of the ball."""
+    x, ball = torch.zeros(1, 4, dtype=torch.float64), Ball(norm=norm, radius=1)
+    for cutoff, moves in ((length, True), (length * 1.01, False)):
+        found = FGM(cutoff=cutoff)(lambda x: x.sum(1), x, ball, rng=seeded(0))
+        assert bool((found.x != x).any()) == moves
+
+
+def test_fgm_as_papers_define_it_jumps_whatever_it_costs():
+    """A loss that rises at first and falls soon: only the safeguard stays."""
+    x, ball = torch.zeros(3, 1, dtype=torch.float64), Ball(norm="l2", radius=1)
+    loss = lambda x: x[:, 0] - 2 * x[:, 0] ** 2  # noqa: E731
+    plain, kept = (FGM(keep_worst=k)(loss, x, ball, rng=seeded(0)) for k in (False, True))
+    assert torch.equal(plain.x, torch.ones_like(x))
+    assert torch.equal(plain.loss, torch.full((3,), -1.0).double())
+    assert torch.equal(kept.x, x)
+    assert FGM().ascends
+    assert not FGM(keep_worst=False).ascends
+
+
 @pytest.mark.parametrize("norm", ["l2", "linf"])
 @given(seed=st.integers(0, 50), xi=st.floats(0.01, 10))
 @settings(max_examples=30, deadline=None)

@@ -34,6 +34,7 @@ CLIMBERS = [attack for attack in EVERY if attack.ascends and attack is not Exact
 NORMS = ["l1", "l2", "linf"]
 FINDS_LINEAR_OPTIMA = [
     FGM(),
+    FGM(keep_worst=False),
     PGD(),
     PGD(steps=20, step_size=0.25),
     PGD(steps=5, restarts=2),
@@ -63,6 +64,21 @@ def test_stays_in_the_set_and_is_never_below_the_clean_loss(attack, threat, seed
     if attack.ascends:
         assert (result.loss >= loss(x) - 1e-12).all()
     torch.testing.assert_close(result.loss, loss(result.x), rtol=1e-9, atol=1e-12)
+
+
+@given(threat=threats, seed=st.integers(0, 100))
+@settings(max_examples=15, deadline=None)
+def test_fgm_without_its_safeguard_is_the_jump_itself(threat, seed):
+    """It may end below the clean loss, says so, and never leaves the set."""
+    x, loss, attack = inputs(seed, threat), loss_for(FGM, seed), FGM(keep_worst=False)
+    result = attack(loss, x, threat, rng=seeded(seed))
+    assert not attack.ascends
+    assert threat.contains(result.x, x).all()
+    torch.testing.assert_close(result.loss, loss(result.x), rtol=1e-9, atol=1e-12)
+    leaf = x.clone().requires_grad_()
+    (grad,) = torch.autograd.grad(loss(leaf).sum(), leaf)
+    if threat.radius > 0:
+        torch.testing.assert_close(result.x, threat.maximiser(grad, x))
 
 
 @pytest.mark.parametrize("attack", EVERY)

@@ -104,8 +104,6 @@ def test_the_ends_of_within_belong_to_it():
         (None, "missing"),
         (math.nan, "missing"),
         ([], "0 replicates"),
-        ([0.1], "1 replicate:"),
-        ([0.1, 0.1], "at least 3"),
         ([0.1, 0.2, math.nan, 0.1], "1 of 4"),
         ([0.1, 0.2, math.inf, None], "2 of 4"),
         (pl.Series([0.1, None, 0.2, 0.3]), "1 of 4"),
@@ -119,6 +117,15 @@ def test_what_is_missing_is_never_a_number(values, note):
         assert verdict.outcome == "undecided"
         assert verdict.measured is verdict.low is verdict.high is None
         assert note in verdict.note
+
+
+@pytest.mark.parametrize(("values", "note"), [([0.1], "1 replicate:"), ([0.1, 0.3], "at least 3")])
+def test_too_few_replicates_are_measured_and_decide_nothing(values, note):
+    verdict = judge(below, values, 1)
+    assert verdict.outcome == "undecided"
+    assert verdict.measured == pytest.approx(sum(values) / len(values))
+    assert verdict.low is verdict.high is None
+    assert note in verdict.note
 
 
 def test_one_bad_group_refutes_a_claim_about_each():

@@ -15,17 +15,30 @@ class FGM(Attack):
     ball and box together, so it is exact on linear losses either way (Goodfellow et al. 2015).
 
     Args:
-        cutoff: Rows whose gradient is shorter than this (Euclidean) stay where they are.
+        cutoff: Rows whose gradient is shorter than this stay where they are; lengths are in the
+            norm that is dual to the threat set's.
+        keep_worst: Whether rows that the jump would help stay where they are, so that no loss is
+            below the clean one, as with other attacks. False is the method as papers define it: the
+            jump is the answer, whatever its loss.
 
     Example:
         >>> found = FGM()(ModelLoss(model, y, cross_entropy), x, ball, rng=rng)
     """
 
     cutoff: NonNegativeFloat = 0.0
+    keep_worst: bool = True
+
+    @property
+    def ascends(self) -> bool:  # type: ignore[override]
+        """Without `keep_worst` a loss may end below the clean one."""
+        return self.keep_worst
 
     def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
         grad = best.clean_gradient
         if self.cutoff > 0:
-            long = grad.flatten(1).norm(dim=1) > self.cutoff
-            grad = grad * per_example(long, grad)
-        best.value(threat.maximiser(grad, best.x))
+            grad = grad * per_example(threat.dual_norm(grad) >= self.cutoff, grad)
+        jump = threat.maximiser(grad, best.x)
+        if self.keep_worst:
+            best.value(jump)
+        else:
+            best.settle(jump)

@@ -32,7 +32,7 @@ FEWEST = 3
 
 @dataclass(frozen=True)
 class Estimate:
-    """A value with its interval; without a value, the note says why there is none."""
+    """A value with its interval; without one of them, the note says why there is none."""
 
     value: float | None
     low: float | None = None
@@ -63,7 +63,9 @@ def estimate(sample: Sample, statistic: str, level: float = CONFIDENCE) -> Estim
     if missing:
         return Estimate(None, note=f"{missing} of {values.size} values are missing or not finite")
     if values.size < FEWEST:
-        return Estimate(None, note=f"{_count(values.size)}: an interval needs at least {FEWEST}")
+        note = f"{_count(values.size)}: an interval needs at least {FEWEST}"
+        middle = np.median if statistic == "median" else np.mean
+        return Estimate(float(middle(values)) if values.size else None, note=note)
     with np.errstate(over="ignore", invalid="ignore"):
         found = STATISTICS[statistic](values, level)
     if not np.isfinite(found).all():

@@ -7,7 +7,12 @@ import torch
 
 from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator
-from advlab.papers.purification.measures import claimed_norm, symmetric_tensor_norm, tensor_norm
+from advlab.papers.purification.measures import (
+    claimed_norm,
+    least_ratio,
+    symmetric_tensor_norm,
+    tensor_norm,
+)
 
 LETTERS = "abcdefg"
 
@@ -54,3 +59,25 @@ def test_the_claim_and_a_bad_power():
     assert float(tensor_norm(v, torch.eye(4).double(), 3)) == pytest.approx(14**0.5)
     with pytest.raises(AdvlabError, match="at least 1"):
         tensor_norm(v, v, 0)
+
+
+@pytest.mark.parametrize(("m", "d", "r"), [(3, 3, 3), (5, 4, 3), (6, 6, 2)])
+def test_the_least_ratio_is_attained_and_nothing_found_by_descent_is_below(m, d, r):
+    w = some(m, d, name=("least", m, d))
+    least, v = least_ratio(w, r)
+    attained = symmetric_tensor_norm(v, w, r) / claimed_norm(v)
+    torch.testing.assert_close(attained, least)
+    unit = w / w.norm(dim=1, keepdim=True)
+    c = unit @ unit.mT
+    found = some(40, m, d, name="starts").requires_grad_()
+    steps = torch.optim.Adam([found], lr=0.03)
+    for _ in range(1500):
+        cross = found @ unit.mT
+        squared = ((found @ found.mT) * c**r + r * cross * cross.mT * c ** (r - 1)).sum((1, 2))
+        ratio = squared * d / (r + 1) / (found**2).sum(2).amax(1)
+        steps.zero_grad()
+        ratio.sum().backward()
+        steps.step()
+    best = float(ratio.detach().min().sqrt())
+    assert float(least) <= best + 1e-9
+    assert best < 1.03 * float(least)

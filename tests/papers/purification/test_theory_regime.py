@@ -113,3 +113,19 @@ def test_schedules_are_their_recursions():
     np.testing.assert_allclose(noise, [cube / np.log(d) ** 0.5, 2 * cube / np.log(d) ** 0.5,
                                        2 * cube / np.log(d)])  # fmt: skip
     assert theory.noise_scale(0, 1.0, 10, T_a=5) == 0
+
+
+def test_conditions_on_a_run_name_what_the_finite_presets_break():
+    run = {"width": 1280, "penalty": 2e-5, "sigma0": 0.01, "noise": 0.0, "tau": 0.22}
+    found = theory.run_conditions(256, 30, **run, batch_share=0.01, kept=0.42)
+    broken = {one.name.split(" ")[0] for one in found if not one.satisfied}
+    assert {"sigma_0", "lambda", "noise", "tau", "share", "k"} <= broken
+    assert next(one for one in found if one.name == "m > d").satisfied
+    lam = theory.regularisation(256).value
+    inside = {"width": 300, "penalty": 3 * lam, "sigma0": 0.001, "noise": 0.1, "tau": 0.1}
+    kept = theory.run_conditions(256, 8, **inside)
+    assert {one.name for one in kept if not one.satisfied} <= {
+        *(one.name for one in theory.regime(256, 8).violated), "tau at the break radius"
+    }  # fmt: skip
+    with pytest.raises(AdvlabError, match="norm"):
+        theory.run_conditions(256, 8, **inside, norm="l7")

@@ -152,7 +152,7 @@ def _terms(context: StepContext) -> tuple[float, float]:
         return 0.0, 0.0
     xi = attack.xi if isinstance(attack, Surrogate) else 0.0
     inner = attack.inner if isinstance(attack, Surrogate) else attack
-    simple = isinstance(inner, FGM) and inner.cutoff == 0
+    simple = isinstance(inner, FGM) and inner.cutoff == 0 and inner.keep_worst
     if context.loss is not squared or ball != Ball("l2", ball.radius):
         raise AdvlabError(
             "LazyAdversarial has a closed form for the squared loss in l2 balls without a box",

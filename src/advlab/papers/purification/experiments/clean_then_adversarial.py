@@ -12,6 +12,12 @@ direction, FGM, and PGD with 40 steps from four starts: an upper bound of the ro
 certificate. Statements of order o(1) are reported with their value and decide nothing here;
 `purification/dimension_trends` follows them over d.
 
+Beside adversarial training stand, from the same clean network, the control (as many more clean
+steps on the same batches: what theta and G7 are if nothing is learned) and training against FGM
+alone, as section 4.2 defines it (Theorem 5.3b). Claims 29 hold the paper's words, "neither learn
+new features nor remove existing ones", against neurons that come alive and atoms that they cover.
+Draws with a small |<w*, z>| are rejected; claims 1u and 5u say what accuracy is without that.
+
 Claim 20 is section 6.2's reason for the mixture, -<grad_i, M w*> = E[l' G_i |<w*, z>|] >= 0. This
 is zero where no example of the batch of 300 opens neuron i: never negative, not always positive.
 
@@ -23,12 +29,14 @@ mixture); after adversarial training the same large coordinates without it.
 import polars as pl
 
 from .... import lab
-from ....report import Verdict
+from ....report import Assumption, Verdict
 from ....report.charts import AnyChart
 from ._parts.clean_then_adversarial_claims import CLAIMS, decide
-from ._parts.clean_then_adversarial_runs import ends, neuron_tables, train
+from ._parts.clean_then_adversarial_runs import ends, neuron_tables, train, train_others
+from ._parts.conditions import REDUCED, assumptions_of, presets_of
 from ._parts.neuron_charts import heat_maps, other_coordinates_chart, panel_grid
 from ._parts.phase_charts import accuracy_chart, cosine_chart, training_curve
+from ._parts.presets import PRESETS
 from ._parts.two_phase_runs import MIXED, PURE, START, TINY
 from ._parts.two_phase_runs import Case as Case
 
@@ -36,8 +44,9 @@ ABOUT = lab.About(
     paper="purification",
     item="Theorems 5.1-5.3",
     title="Clean training adds dense mixtures, adversarial training removes them",
-    seconds={"smoke": 5, "laptop": 480, "paper": 960},
-    looks=1,
+    seconds={"smoke": 5, "laptop": 420, "paper": 840},
+    looks=2,
+    reduced=dict.fromkeys(("laptop", "paper"), REDUCED),
     claims=CLAIMS,
 )
 NAME = "purification/syn_a"
@@ -63,9 +72,11 @@ def compute(case: Case) -> pl.DataFrame:
     of all seeds, how all other coordinates are spread ("floor")."""
     problem = case.problem(NAME)
     trained = train(case, problem)
+    others = train_others(case, problem, trained)
     parts = [
         trained.curves,
-        ends(trained, problem, case.pgd_steps),
+        others.curves,
+        ends(trained, others, problem, case.pgd_steps),
         neuron_tables(trained, problem),
     ]
     return pl.concat(parts, how="diagonal")
@@ -82,9 +93,13 @@ def figure(table: pl.DataFrame) -> AnyChart:
         *(accuracy_chart(part, f"Accuracy, {name}") for (name,), part in apart.items()),
         training_curve(rows, "dense over top", "preset", title="Dense part over the top atom",
               y_title="dense / top, mean over neurons"),
-        *(cosine_chart(part, f"Cosine of neurons with, {name}") for (name,), part in apart.items()),
+        *(cosine_chart(part, f"Cosines of neurons, {name}") for (name,), part in apart.items()),
     ]  # fmt: skip
     return panel_grid(charts)
+
+
+def assumptions(table: pl.DataFrame) -> list[Assumption]:
+    return assumptions_of(presets_of(table, PRESETS))
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:

@@ -3,7 +3,10 @@
 The presets are those of l2 but for their norm, the identity as dictionary, and the radius. The
 clean phase knows no norm, and a Gaussian start no basis, so the clean networks are those of l2 in
 law. The radius is the one at which M w* moves a linear score as far as in l2: tau_2 ||w*||_2/
-||w*||_1 = 0.0634 tau_2, that is 0.014 and 0.019. Rules are those of l2, unchanged.
+||w*||_1 = 0.0634 tau_2, that is 0.014 and 0.019.
+
+Bounds are linf's own: what robust networks keep was set after one run on other seeds; for rules of
+low complexity it is one half, which Theorem 5.6 states for linf, outside whose window these k are.
 
 Why linf is kinder to networks than l2: a pure network has about 16 active neurons and moves by 16
 tau, 0.2 of a margin of 1, where a linear rule moves by ||w*||_1 tau, 3.6.
@@ -18,11 +21,21 @@ from pydantic import PositiveInt
 from .... import lab
 from ....core.randomness import generators
 from ....models import Stack
-from ....report import Claims, Verdict
+from ....report import (
+    Assumption,
+    Claim,
+    Claims,
+    Verdict,
+    empirical,
+    identity,
+    ours,
+    theorem,
+)
 from ....report.charts import AnyChart, panels, points
 from ....threats import Ball
 from ..measures import survival
 from ..models import oracle_bias, symmetric_oracle
+from ._parts.conditions import NTK, REDUCED, assumptions_of, kernel_window
 from ._parts.linear_and_ntk_figure import ATTACKS, MODELS
 from ._parts.linear_and_ntk_runs import (
     RECIPES,
@@ -39,37 +52,41 @@ NAMES: tuple[Name, ...] = ("random", "wide_margin")
 STREAM = "purification/linf decisive"
 """Not the streams of the trials."""
 RADII = {"random": 0.014, "wide_margin": 0.019}
-RULES = {"random": (0.25, 0.65, 3), "wide_margin": (0.15, 0.70, 7)}
+RULES = {"random": (0.25, 0.85, 4), "wide_margin": (0.15, 0.90, 10)}
 """Universal accuracy at most, worst-case accuracy at least, and times the clean network's."""
 FACTORS = (0.5, 1.0, 1.5)
 KERNELS = ("NTK, clean", "NTK, adversarial")
 
 
-def _claims(preset: Name) -> dict[str, str]:
+def _claims(preset: Name) -> dict[str, Claim]:
     broken, robust, times = RULES[preset]
     return {
-        f"2/{preset}/tau": f"The universal attack leaves the clean network an "
-        f"accuracy of at most {broken:g}",
-        f"2/{preset}/beyond": "and at 1.5 tau of at most 0.05",
-        f"5/{preset}/clean": "The adversarial network's clean accuracy is at least 0.96",
-        f"5/{preset}/worst": f"its worst-case accuracy at least {robust:g}",
-        f"5/{preset}/times": f"and at least {times} times the clean network's",
-        f"16/{preset}/clean": "The linear oracle is right on every clean input",
-        f"16/{preset}/oracle": "but its exact robust accuracy is at most 0.1",
-        f"16/{preset}/trained": "as is that of any point of adversarial training",
-        f"17/{preset}/clean": "Adversarially trained, the tangent kernel keeps a "
-        "clean accuracy of 0.95",
-        f"17/{preset}/robust": "but has a PGD accuracy of at most 0.5",
-        f"17/{preset}/plain": "Clean-trained, its PGD accuracy is at most 0.1",
-    }
+        f"2/{preset}/tau": empirical("The universal attack leaves the clean network an accuracy "
+                                     f"below {broken:g}"),
+        f"2/{preset}/beyond": empirical("and at 1.5 tau below 0.05"),
+        f"5/{preset}/clean": empirical("The adversarial network's clean accuracy is above 0.96"),
+        f"5/{preset}/worst": empirical(f"its worst-case accuracy above {robust:g}"),
+        f"5/{preset}/times": empirical(f"and above {times} times the clean network's"),
+        f"5/{preset}/oracle": ours("and less than 0.12 below the ReLU oracle's, which is above "
+                                   "0.6"),
+        f"16/{preset}/clean": identity("The linear oracle is right on every clean input"),
+        f"16/{preset}/oracle": empirical("but its exact robust accuracy is below 0.1"),
+        f"16/{preset}/trained": theorem("that of every point of adversarial training below 0.5",
+                                        NTK),
+        f"17/{preset}/clean": empirical("Adversarially trained, the tangent kernel keeps a clean "
+                                        "accuracy above 0.95"),
+        f"17/{preset}/robust": theorem("but has a PGD accuracy below 0.5", NTK),
+        f"17/{preset}/plain": empirical("Clean-trained, its PGD accuracy is below 0.1"),
+    }  # fmt: skip
 
 
 ABOUT = lab.About(
     paper="purification",
     item="Theorem 5.4",
     title="Purification in linf",
-    seconds={"smoke": 15, "laptop": 900, "paper": 2000},
+    seconds={"smoke": 15, "laptop": 700, "paper": 1500},
     looks=1,
+    reduced=dict.fromkeys(("laptop", "paper"), REDUCED),
     claims={**_claims("random"), **_claims("wide_margin")},
 )
 SCHEMA = {"seed": pl.Int64, "model": pl.String, "quantity": pl.String, "x": pl.Float64,
@@ -85,7 +102,7 @@ class Case(lab.Case):
     preset: Name = "random"
     d: PositiveInt = 256
     pool: PositiveInt = 30_000
-    tests: PositiveInt = 2000
+    tests: PositiveInt = 1000
     share: PositiveInt = 1
     """Steps of training are those of the preset divided by this."""
     walk: PositiveInt = 40
@@ -219,6 +236,14 @@ def _low(table: pl.DataFrame, preset: Name) -> AnyChart:
     )
 
 
+def assumptions(table: pl.DataFrame) -> list[Assumption]:
+    sizes = (
+        table.select("preset", "d", "pool", "share").unique(maintain_order=True).rows(named=True)
+    )
+    presets = {one["preset"]: preset_of(Case(part="networks", **one)) for one in sizes}
+    return [kernel_window(presets.values()), *assumptions_of(presets)]
+
+
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     claims = Claims(ABOUT.claims)
     return [verdict for preset in NAMES for verdict in _verdicts(claims, table, preset)]
@@ -227,8 +252,14 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
 def _verdicts(claims: Claims, table: pl.DataFrame, preset: Name) -> list[Verdict]:
     rows, (broken, robust, times) = table.filter(preset=preset), RULES[preset]
     nets, line, kernel = "adversarial network", "linear, oracle", "NTK, adversarial"
-    worst, before = (_values(rows, name, "worst") for name in (nets, "clean network"))
-    lead = None if worst is None or before is None else worst - times * before
+    worst, before, best = (
+        _values(rows, name, "worst") for name in (nets, "clean network", "ReLU oracle")
+    )
+    lead, near, clean = None, {}, _values(rows, line, "clean")
+    if worst is not None and before is not None and best is not None:
+        lead = worst - times * before
+        near = {"0.12 less the gap": worst - best + 0.12, "oracle, less 0.6": best - 0.6}
+    right = None if clean is None else float(min(clean))
     bounds = {
         f"2/{preset}/tau": (claims.below, _values(rows, "clean network", "universal"), broken),
         f"2/{preset}/beyond": (
@@ -239,17 +270,20 @@ def _verdicts(claims: Claims, table: pl.DataFrame, preset: Name) -> list[Verdict
         f"5/{preset}/clean": (claims.above, _values(rows, nets, "clean"), 0.96),
         f"5/{preset}/worst": (claims.above, worst, robust),
         f"5/{preset}/times": (claims.above, lead, 0.0),
-        f"16/{preset}/clean": (claims.above, _values(rows, line, "clean"), 0.9999),
+        f"5/{preset}/oracle": (claims.above, near, 0.0),
+        f"16/{preset}/clean": (claims.above, right, 0.999999),
         f"16/{preset}/oracle": (claims.below, _values(rows, line, "robust"), 0.1),
-        f"16/{preset}/trained": (claims.below, _values(rows, "linear, trained", "robust"), 0.1),
+        f"16/{preset}/trained": (claims.below, _values(rows, "linear, trained", "robust"), 0.5),
         f"17/{preset}/clean": (claims.above, _values(rows, kernel, "clean"), 0.95),
         f"17/{preset}/robust": (claims.below, _values(rows, kernel, "pgd"), 0.5),
         f"17/{preset}/plain": (claims.below, _values(rows, "NTK, clean", "pgd"), 0.1),
     }
     found = []
     for label, (decide, values, bound) in bounds.items():
-        ratio = label.endswith("times")
-        what = f"worst-case accuracy - {times} times the clean network's" if ratio else "accuracy"
+        what = {
+            "times": f"worst-case accuracy - {times} times the clean network's",
+            "oracle": "accuracy" if label.startswith("16") else "what is left to the bound",
+        }.get(label.split("/")[-1], "accuracy")
         found.append(decide(label, values, bound, what=what))
     silent = rows["theory"].str.starts_with("silent").any() if len(rows) else False
     return [_noted(verdict) for verdict in found] if silent else found

@@ -33,6 +33,7 @@ from .correlations import unit as unit
 from .curvature import certified as certified
 from .curvature import curve_certified as curve_certified
 from .curvature import curve_terms as curve_terms
+from .curvature import rounding as rounding
 from .dense_mixture import DenseMixture as DenseMixture
 from .dense_mixture import change_energy as change_energy
 from .dense_mixture import coordinates as coordinates
@@ -63,11 +64,14 @@ from .networks import NetMargin as NetMargin
 from .networks import Nets as Nets
 from .networks import margin_of as margin_of
 from .ntk_tensors import claimed_norm as claimed_norm
+from .ntk_tensors import least_ratio as least_ratio
 from .ntk_tensors import symmetric_tensor_norm as symmetric_tensor_norm
 from .ntk_tensors import tensor_norm as tensor_norm
 from .perturbations import energy_count as energy_count
 from .perturbations import participation as participation
 from .perturbations import universal as universal
+from .recruits import Turnover as Turnover
+from .recruits import turnover as turnover
 from .tickets import TicketRules as TicketRules
 from .tickets import ordinary as ordinary
 from .tickets import ordinary_plus as ordinary_plus
@@ -80,5 +84,6 @@ from .tickets import sure_plus as sure_plus
 from .tickets import tickets_kept as tickets_kept
 from .transfers import Transfers as Transfers
 from .transfers import transfer_matrix as transfer_matrix
+from .worst_case import CUTOFF as CUTOFF
 from .worst_case import Survival as Survival
 from .worst_case import survival as survival

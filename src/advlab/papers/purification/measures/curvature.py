@@ -16,6 +16,9 @@ and sum_i q_i t_i^2 = delta' Q delta with Q = sum_i q_i w_i w_i'. So y f > 0 on 
 
 |delta|_2 at most tau in l1 and l2, sqrt(d) tau in linf. Small g_i, whose q_i explode, are raised to
 s at a price of s - g_i, since (|t| - g)_+ <= (|t| - s)_+ + s - g for g <= s.
+
+What is proved is about real numbers, what is computed is rounded: a margin counts only as far as it
+exceeds `rounding`, and Q only as far as a Cholesky factor that exists can prove (`_below`).
 """
 
 import torch
@@ -30,8 +33,8 @@ from .networks import Nets
 
 SHARE = 0.2
 """s as a share of the mean reach tau |w_i|_*; any is sound."""
-ROUNDING = 4
-"""Rounding in a Cholesky factor, in units of d eps."""
+STEPS = 16
+"""More roundings than any one neuron's terms go through before they are summed."""
 
 
 @torch.no_grad()
@@ -49,6 +52,7 @@ def curve_certified(
     if nets.smooth:
         raise AdvlabError("networks without noise", "sigma > 0", "use slope_bound")
     room, q = curve_terms(nets, x, y, ball)
+    room = room - rounding(nets, x, ball)
     m, d = nets.weight.shape[-2:]
     flat = zip(
         nets.weight.reshape(-1, m, d),
@@ -61,12 +65,46 @@ def curve_certified(
 
 
 @torch.no_grad()
-def rounding(nets: Nets, x: Float[Tensor, "*R n d"]) -> Float[Tensor, "*R n"]:
-    """What rounding may add to y f: a margin below it proves nothing (units far below their bias
-    are differences of numbers that cancel)."""
-    terms = nets.inner(x).abs().sum(-1) + x.norm(dim=-1)
-    fixed = (nets.bias + nets.sigma)[..., None] * nets.weight.shape[-2]
-    return 16 * torch.finfo(x.dtype).eps * (terms + fixed)
+def rounding(nets: Nets, x: Float[Tensor, "*R n d"], ball: Ball) -> Float[Tensor, "*R n"]:
+    """What rounding may add to any of the bounds of y f: a margin up to it proves nothing.
+
+    The sum, over the n neurons that can be on somewhere in the ball, of
+
+        eps (d + n + 16) (|w_i| |x| + tau |w_i|_* + b + sigma + s),
+
+    and of eps tau |w_i|_* (|u_i| + tau |w_i|_*)/sigma where there is noise. Why it is enough, with
+    unit roundoff eps/2 and whatever the order of summation (Higham 2002, sections 3.1 and 3.5):
+
+    - the computed u_i is within d eps/2 |w_i| |x| of <w_i, x>. Units have slopes in [0, 1], so a
+      bound that is right for the computed u_i, gates included, loses no more than these errors;
+    - a unit, its share of the price and of the linear term go through at most 16 roundings of
+      numbers that the bracket bounds; those of d coordinates are in the norms;
+    - a sum of n such terms is off by at most n eps/2 of the sum of their sizes;
+    - neurons that are off in the whole ball, by more than all this, add zeros, exactly;
+    - eps in place of eps/2 pays for products of errors, while (d + n + 16) eps is below 1/4.
+
+    Numbers so small that their squares underflow are not meant.
+
+    Args:
+        nets: the networks.
+        x: inputs.
+        ball: the threat.
+    """
+    eps, d = torch.finfo(x.dtype).eps, x.shape[-1]
+    u, r = nets.inner(x).abs(), reach(nets, ball)
+    b, sigma = nets.bias[..., None, None], nets.sigma[..., None, None]
+    s = SHARE * r.mean(-1, keepdim=True)
+    lengths = x.norm(dim=-1)[..., None] * nets.weight.norm(dim=-1)[..., None, :]
+    sizes = lengths + r + b + sigma + s
+    on = u + r + eps * (d + STEPS) * sizes >= b
+    if nets.smooth:
+        on = torch.ones_like(on)
+    count = on.sum(-1).to(u)
+    total = torch.where(on, sizes, 0.0).sum(-1)
+    slack = eps * (d + count + STEPS) * total
+    if nets.smooth:
+        slack = slack + eps * (r * (u + r) / sigma).sum(-1)
+    return torch.where(eps * (d + count + STEPS) < 0.25, slack, torch.inf)
 
 
 @torch.no_grad()
@@ -77,7 +115,7 @@ def certified(
 
     Arguments as in `curve_certified`, with or without noise.
     """
-    proved = certified_margin(nets, x, y, ball) > rounding(nets, x)
+    proved = certified_margin(nets, x, y, ball) > rounding(nets, x, ball)
     return proved if nets.smooth else proved | curve_certified(nets, x, y, ball)
 
 
@@ -94,8 +132,9 @@ def curve_terms(
     toward, gates = y[..., None] * u, nets.gates(u)
     g = torch.where(gates > 0, -toward - b, toward + b).masked_fill(toward > b, torch.inf)
     s = SHARE * r.mean(-1, keepdim=True)
-    raised = g.maximum(s)
-    price = (s - g).clamp(min=0.0).sum(-1)
+    raised, crossed = g.maximum(s), r > g
+    # A neuron that never crosses its g costs nothing, raised or not.
+    price = torch.where(crossed, (s - g).clamp(min=0.0), 0.0).sum(-1)
     q = torch.where(2 * raised <= r, 1 / (4 * raised), (r - raised) / r**2)
     slope = ball.radius * dual_norm(gates @ nets.weight, ball)
     return y * nets.units(u).sum(-1) - slope - price, torch.where(r > raised, q, 0.0)
@@ -104,14 +143,18 @@ def curve_terms(
 def _below(
     w: Float[Tensor, "m d"], room: Float[Tensor, " n"], q: Float[Tensor, "n m"], size: float
 ) -> Bool[Tensor, " n"]:
-    """size lambda_max(Q) < room, row by row: room I - size Q has a Cholesky factor."""
-    found = torch.zeros_like(room, dtype=torch.bool)
-    d = w.shape[1]
-    sure = 1 - ROUNDING * d * torch.finfo(w.dtype).eps
-    for n in (room > 0).nonzero()[:, 0].tolist():
-        moving = q[n] > 0
-        part = w[moving]
-        Q = (part * q[n][moving, None]).mT @ part
-        gap = sure * room[n] * torch.eye(d).to(Q) - size * Q
+    """size lambda_max(Q) < room, row by row: room I - size Q has a Cholesky factor.
+
+    A factor that is found proves that no eigenvalue is below -(d + 2) eps times the trace (Higham
+    2002, theorem 10.3), and Q is within (n + 16) eps of sum_i q_i |w_i|^2 where n of the q_i are
+    positive; both are taken off the room before.
+    """
+    found, moving = room > 0, q > 0
+    d, eps = w.shape[1], torch.finfo(w.dtype).eps
+    for n in (found & moving.any(1)).nonzero()[:, 0].tolist():
+        part, weights = w[moving[n]], q[n][moving[n]]
+        Q = size * ((part * weights[:, None]).mT @ part)
+        loss = eps * (d * (d + 2) * room[n] + (len(part) + STEPS) * Q.trace())
+        gap = (room[n] - loss) * torch.eye(d).to(Q) - Q
         found[n] = torch.linalg.cholesky_ex(gap).info == 0
     return found

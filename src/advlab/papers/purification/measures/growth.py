@@ -71,6 +71,7 @@ class GrowthLog(Hook):
     def __init__(self, direction: Float[Tensor, "*R d"]):
         self.direction = direction
         self._shares: list[Tensor] = []
+        self._least: list[Tensor] = []
         self._total: Tensor | None = None
 
     @torch.no_grad()
@@ -86,14 +87,17 @@ class GrowthLog(Hook):
         value = label_parts(-grad, self.direction)
         keep = alive(weight)
         self._shares.append((keep & (value > 0)).sum(-1) / keep.sum(-1).to(value))
+        self._least.append(value.amin(-1) / value.abs().amax(-1).clamp(min=1e-30))
         self._total = value if self._total is None else self._total + value
 
     def state_dict(self) -> dict:
         shares = torch.stack(self._shares) if self._shares else None
-        return {"shares": shares, "total": self._total}
+        least = torch.stack(self._least) if self._least else None
+        return {"shares": shares, "least": least, "total": self._total}
 
     def load_state_dict(self, state: dict) -> None:
         self._shares = [] if state["shares"] is None else list(state["shares"])
+        self._least = [] if state["least"] is None else list(state["least"])
         self._total = state["total"]
 
     @property
@@ -105,6 +109,12 @@ class GrowthLog(Hook):
     def every(self) -> Bool[Tensor, "steps *R"]:
         """The steps in which all neurons alive were."""
         return self.positive == 1
+
+    @property
+    def least(self) -> Float[Tensor, "*R"]:
+        """The least push of any neuron in any step, over the largest of its step; 0 or more, but
+        for rounding, where the identity holds."""
+        return torch.stack(self._least).amin(0)
 
     @property
     def total(self) -> Float[Tensor, "*R m"]:

@@ -14,10 +14,13 @@ from ....attacks.base import value_and_gradient
 from ....core.randomness import Rng, normal
 from ....losses import ModelLoss
 from ....threats import Ball
+from ....threats.base import per_example
 from .networks import NetMargin, margin_of
 from .perturbations import universal as universal_move
 from .transfers import Model, check_stacks, replicate
 
+CUTOFF = 1e-6
+"""Section 4.2's 1/poly(d): a gradient of f that is shorter in the dual norm makes no move."""
 STRIDE = 2.5
 """The steps of PGD add up to this many radii."""
 
@@ -26,8 +29,8 @@ STRIDE = 2.5
 class Survival:
     """Which examples are classified right, whatever an attack tries; an output of 0 is wrong.
 
-    All attacks but `random` and `universal` may also leave an example where it is, so
-    worst <= pgd <= fgm <= clean and worst <= universal hold example by example.
+    PGD and the worst case may also leave an example where it is, so worst <= pgd <= fgm,
+    pgd <= clean and worst <= universal hold example by example.
     """
 
     clean: Bool[Tensor, "*R n"]
@@ -35,6 +38,7 @@ class Survival:
     """At a random direction on the boundary."""
     universal: Bool[Tensor, "*R n"]
     fgm: Bool[Tensor, "*R n"]
+    """At the FGM point of section 4.2, whatever it costs."""
     pgd: Bool[Tensor, "*R n"]
     """PGD from the FGM point alone."""
     worst: Bool[Tensor, "*R n"]
@@ -98,11 +102,12 @@ def _survival(
 ) -> Survival:
     value, grad = value_and_gradient(loss, x)
     clean = value < 0
-    fast, best = ball.maximiser(grad, x), x + universal_move(direction, y, ball)
+    long = per_example(ball.dual_norm(grad) >= CUTOFF, grad)
+    fast, best = ball.maximiser(grad * long, x), x + universal_move(direction, y, ball)
     guess = ball.radius * ball.steepest(noise)
-    fgm = clean & (loss(fast) < 0)
+    fgm = loss(fast) < 0
     hit, drawn = loss(best) < 0, loss(x + guess) < 0
-    pgd = survives_pgd(loss, x, fast, ball, fgm, steps)
+    pgd = survives_pgd(loss, x, fast, ball, clean & fgm, steps)
     worst = pgd & hit & drawn
     for start in (best, x + guess, x - guess):
         worst = survives_pgd(loss, x, start, ball, worst, steps)

@@ -7,6 +7,7 @@ from .regime import Condition as Condition
 from .regime import Regime as Regime
 from .regime import Statement as Statement
 from .regime import regime as regime
+from .run_conditions import run_conditions as run_conditions
 from .schedules import Clamped as Clamped
 from .schedules import bias as bias
 from .schedules import bias_end as bias_end

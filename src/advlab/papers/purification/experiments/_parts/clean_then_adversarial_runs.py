@@ -1,29 +1,33 @@
-"""Clean training, then adversarial training from there, and what is measured at their ends."""
+"""Clean training, then adversarial training from there, its control, and what their ends show."""
 
+from copy import deepcopy
 from dataclasses import dataclass, replace
 
 import polars as pl
 import torch
 from torch import Tensor
 
-from .....attacks import PGD
+from .....attacks import PGD, Attack
 from .....core.randomness import generators
+from .....models import Stack
 from .....threats import Ball
 from .....training import Probe, ProbeFunction
 from ... import measures
 from ...measures.correlations import LEVELS
 from ...models.oracles import oracle_bias
 from .neuron_charts import other_coordinates, snapshots
-from .presets import SparseProblem
+from .presets import PAPER_FGM, SparseProblem
 from .two_phase_runs import (
     ADVERSARIAL,
     CLEAN,
+    CONTROL,
     MIXED,
     PURE,
     START,
     Case,
     accuracies_under_attack,
     columns,
+    control_probes,
     curve,
     frozen,
     neuron_statistics,
@@ -35,7 +39,9 @@ CRAFT = PGD(steps=20, step_size=0.15, random_start=False)
 THETA = {"theta(w, w')": 0.8, "theta(w0, w)": 0.2, "theta(w0, w')": 0.2}
 """The thresholds of the principle of feature purification (section 1)."""
 SHOWN = 1000
-"""Test points per seed for transfer."""
+"""Test points per seed for transfer, linearity and the network without its recruits."""
+UNFILTERED = 2000
+"""Draws per seed that no margin filters."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,8 @@ class Trained:
     adversarial: measures.Nets
     curves: pl.DataFrame
     growth: measures.GrowthLog
+    mixed: Stack
+    """The clean networks themselves, for what else starts from them."""
 
     def stages(self, r: int) -> dict[str, Tensor]:
         """The weights of replicate r at each stage."""
@@ -68,11 +76,39 @@ def train(
     start = frozen(nets)
     seen = Probe(training_probes(problem, start) | more, every=case.probe_every)
     first = problem.train_clean(nets, log, seen)
-    clean, steps = frozen(nets), problem.preset.clean.steps
+    clean, mixed, steps = frozen(nets), deepcopy(nets), problem.preset.clean.steps
     seen = Probe(training_probes(problem, start, clean) | more, every=case.probe_every)
     second = problem.train_adversarial(nets, seen)
     rows = [curve(first, problem, CLEAN), curve(second, problem, ADVERSARIAL, steps)]
-    return Trained(start, clean, frozen(nets), pl.concat(rows, how="diagonal"), log)
+    return Trained(start, clean, frozen(nets), pl.concat(rows, how="diagonal"), log, mixed)
+
+
+@dataclass(frozen=True)
+class Others:
+    """What else starts from the clean networks of a problem."""
+
+    control: measures.Nets
+    """As many more clean steps."""
+    fast: measures.Nets
+    """Adversarial training against FGM alone."""
+    curves: pl.DataFrame
+    """Of the control."""
+
+
+def train_others(case: Case, problem: SparseProblem, trained: Trained) -> Others:
+    """The control, and Algorithm 2 with the paper's FGM, both from the clean networks.
+
+    Args:
+        case: says how often to probe.
+        problem: the data.
+        trained: both phases.
+    """
+    more, fast = deepcopy(trained.mixed), deepcopy(trained.mixed)
+    probes = control_probes(problem, trained.clean)
+    run = problem.train_control(more, Probe(probes, every=case.probe_every))
+    rows = curve(run, problem, CONTROL, problem.preset.clean.steps)
+    problem.train_adversarial(fast, attack=PAPER_FGM)
+    return Others(frozen(more), frozen(fast), rows)
 
 
 def neuron_tables(trained: Trained, problem: SparseProblem) -> pl.DataFrame:
@@ -85,28 +121,35 @@ def neuron_tables(trained: Trained, problem: SparseProblem) -> pl.DataFrame:
     return pl.concat(parts, how="diagonal")
 
 
-def ends(trained: Trained, problem: SparseProblem, steps: int) -> pl.DataFrame:
+def ends(trained: Trained, others: Others, problem: SparseProblem, steps: int) -> pl.DataFrame:
     """One row per seed: each network under attack (PGD with `steps`), its neurons, and the rest."""
-    clean, adversarial, w = trained.clean, trained.adversarial, problem.w
-    tau = problem.preset.tau
+    clean, w, tau = trained.clean, problem.w, problem.preset.tau
     oracle = measures.Nets.at((problem.M * w[:, None]).mT, oracle_bias(problem.preset.data.k))
-    found = columns(accuracies_under_attack(problem, clean, steps), "clean: ")
-    found |= columns(accuracies_under_attack(problem, adversarial, steps), "adversarial: ")
-    found |= columns(accuracies_under_attack(problem, oracle, steps), "oracle: ")
-    found |= columns(neuron_statistics(problem, clean), "clean: ")
-    found |= columns(neuron_statistics(problem, adversarial), "adversarial: ")
-    found |= columns(weight_changes(trained, problem)) | columns(
-        transfer_accuracies(trained, problem)
-    )
+    nets = {"clean": clean, "adversarial": trained.adversarial, "oracle": oracle}
+    nets |= {"control": others.control, "FGM-trained": others.fast}
+    found: dict = {}
+    for name, net in nets.items():
+        found |= columns(accuracies_under_attack(problem, net, steps), f"{name}: ")
+        if net is not oracle:
+            found |= columns(neuron_statistics(problem, net), f"{name}: ")
+            found |= columns(linearity(problem, net), f"{name}: ")
+            found |= columns(unfiltered_accuracy(problem, net), f"{name}: ")
+    found |= columns(memory(trained))
+    for name, net in {"": trained.adversarial, "control: ": others.control,
+                      "FGM-trained: ": others.fast}.items():  # fmt: skip
+        found |= columns(changes(clean, net, problem), name)
+    found |= columns(transfer_accuracies(trained, problem))
+    found |= columns(without_recruits(trained, problem, steps))
     found |= columns({"clean: universal at 1.5 tau": universal_accuracy(problem, clean, 1.5 * tau)})
-    every = trained.growth.every.double()
-    found |= columns({"growth: every": every.mean(0), "growth: share": _share(trained.growth)})
-    return pl.DataFrame({"part": "end", "seed": list(problem.seeds)} | found)
-
-
-def _share(log: measures.GrowthLog) -> Tensor:
-    """The share of the neurons alive that are pushed along M w*, on average over the steps."""
-    return log.positive.double().mean(0)
+    log = trained.growth
+    found |= columns({
+        "growth: every": log.every.double().mean(0),
+        "growth: share": log.positive.double().mean(0),
+        "growth: least": log.least,
+    })  # fmt: skip
+    kept = {"kept draws": problem.unfiltered(UNFILTERED)[2]}
+    kept["data participation"] = measures.participation(problem.test_z).mean(-1)
+    return pl.DataFrame({"part": "end", "seed": list(problem.seeds)} | found | columns(kept))
 
 
 def universal_accuracy(problem: SparseProblem, nets: measures.Nets, radius: float) -> Tensor:
@@ -116,38 +159,88 @@ def universal_accuracy(problem: SparseProblem, nets: measures.Nets, radius: floa
     return (problem.test_y * nets.value(problem.test_x + moves) > 0).double().mean(-1)
 
 
-def weight_changes(trained: Trained, problem: SparseProblem) -> dict[str, Tensor]:
-    """theta, G1, G7 and where the weights went, from one stage to another.
+def unfiltered_accuracy(problem: SparseProblem, nets: measures.Nets) -> dict[str, Tensor]:
+    """The clean accuracy on draws that no margin filters."""
+    x, y, _ = problem.unfiltered(UNFILTERED)
+    return {"unfiltered": (y * nets.value(x) > 0).double().mean(-1)}
 
-    Means are over the neurons alive after clean training.
+
+def linearity(problem: SparseProblem, nets: measures.Nets) -> dict[str, Tensor]:
+    """Lemma F.11's gap, the largest at the FGM, the universal and the PGD point, its mean over
+    inputs; and the share of inputs at which Corollary F.2's argument goes through.
     """
+    x, y, ball = problem.test_x[:, :SHOWN], problem.test_y[:, :SHOWN], problem.preset.ball
+    rngs = generators(problem.stream, "linearity", seeds=problem.seeds)
+    loss, rows = measures.margin_of(nets, y.flatten()), x.flatten(0, 1)
+
+    def move(attack: Attack) -> Tensor:
+        return attack(loss, rows, ball, rng=rngs).x.reshape(x.shape) - x
+
+    wide = measures.universal(problem.direction, y, ball)
+    found = measures.fgm_argument(nets, x, y, move(PAPER_FGM), [wide, move(CRAFT)])
+    return {
+        "linearity gap": found.gap.double().mean(-1),
+        "FGM floor": (found.floor > 0).double().mean(-1),
+        "FGM literal": found.literal.double().mean(-1),
+    }
+
+
+def memory(trained: Trained) -> dict[str, Tensor]:
+    """G1, and theta with the start: means and shares over the neurons alive, and over all."""
     start, clean, pure = (net.weight for net in (trained.start, trained.clean, trained.adversarial))
-    keep = measures.alive(clean)
-    pairs = {"theta(w, w')": (clean, pure), "theta(w0, w)": (start, clean)}
-    pairs["theta(w0, w')"] = (start, pure)
-    thetas = {
-        name: measures.spread(measures.theta(*pair), THETA[name], keep)
-        for name, pair in pairs.items()
-    }
-    found = {
-        f"{name}{word}": value
-        for name, law in thetas.items()
-        for word, value in _words(law, THETA[name]).items()
-    }
-    return found | {
-        "G1": measures.start_ratio(start, clean),
-        "G7": measures.move_ratio(clean, pure),
-        "G7 of directions": measures.turn_ratio(clean, pure, keep),
-        "change on Mw*": measures.change_energy(clean, pure, problem.direction),
-        "data participation": measures.participation(problem.test_z).mean(-1),
+    either = measures.alive(clean) | measures.alive(pure)
+    found = {"G1": measures.start_ratio(start, clean)}
+    for name, after, keep in (("theta(w0, w)", clean, measures.alive(clean)),
+                              ("theta(w0, w')", pure, either)):  # fmt: skip
+        found |= _law(name, measures.theta(start, after), keep)
+    return found
+
+
+def changes(
+    clean: measures.Nets, after: measures.Nets, problem: SparseProblem
+) -> dict[str, Tensor]:
+    """theta, G7, where the weights went, and which neurons came, went or turned to other atoms.
+
+    theta is over the neurons alive before or after, and over all of them.
+    """
+    before, now = clean.weight, after.weight
+    either = measures.alive(before) | measures.alive(now)
+    moved = measures.turnover(before, now, problem.M)
+    return _law("theta(w, w')", measures.theta(before, now), either) | {
+        "G7": measures.move_ratio(before, now),
+        "G7 of directions": measures.turn_ratio(before, now, either),
+        "change on Mw*": measures.change_energy(before, now, problem.direction),
+        "recruited": moved.recruited,
+        "lost": moved.lost,
+        "turned": moved.turned,
+        "turned, pure": moved.turned_pure,
     }
 
 
-def _words(law: measures.Spread, threshold: float) -> dict[str, Tensor]:
-    """Mean, shares and quantiles under the ends of their names."""
-    quantiles = {f" at {level:.0%}": q for level, q in zip(LEVELS, law.quantiles, strict=True)}
-    past = {f" above {threshold:g}": law.above, f" below {threshold:g}": law.below}
-    return {"": law.mean} | past | quantiles
+def _law(name: str, theta: Tensor, keep: Tensor) -> dict[str, Tensor]:
+    """Mean, shares past the principle's threshold and quantiles; the first two over all as well."""
+    some, every = (measures.spread(theta, THETA[name], one) for one in (keep, None))
+    found = {f"{name} at {level:.0%}": q for level, q in zip(LEVELS, some.quantiles, strict=True)}
+    for law, among in ((some, ""), (every, ", all")):
+        past = {f" above {THETA[name]:g}": law.above, f" below {THETA[name]:g}": law.below}
+        found |= {f"{name}{end}{among}": value for end, value in ({"": law.mean} | past).items()}
+    return found
+
+
+def without_recruits(trained: Trained, problem: SparseProblem, steps: int) -> dict[str, Tensor]:
+    """The worst accuracy of the adversarial networks, and without the neurons that came alive."""
+    nets = trained.adversarial
+    new = measures.turnover(trained.clean.weight, nets.weight, problem.M).recruits
+    fewer = replace(nets, weight=nets.weight.masked_fill(new[..., None], 0.0))
+    x, y = problem.test_x[:, :SHOWN], problem.test_y[:, :SHOWN]
+
+    def worst(one: measures.Nets) -> Tensor:
+        rngs = generators(problem.stream, "recruits", seeds=problem.seeds)
+        found = measures.survival(one, x, y, problem.preset.ball, problem.direction, rngs, steps)
+        return found.accuracies()["worst"]
+
+    return {"recruits: with": worst(nets), "recruits: without": worst(fewer),
+            "recruits: clean": worst(trained.clean)}  # fmt: skip
 
 
 def transfer_accuracies(trained: Trained, problem: SparseProblem) -> dict[str, Tensor]:

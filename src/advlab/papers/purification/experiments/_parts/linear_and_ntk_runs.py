@@ -6,7 +6,6 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .....attacks import FGM
 from .....core.randomness import generators
 from .....models import Linear, Stack
 from .....threats import Ball
@@ -15,7 +14,7 @@ from ... import theory
 from ...data import SparseCoding
 from ...measures import survival
 from ...models import TangentReLU
-from .presets import PRESETS, TRAINING_ATTACK, Preset, SparseProblem
+from .presets import PAPER_FGM, PRESETS, TRAINING_ATTACK, Preset, SparseProblem
 
 FEATURES, STEPS, WARMUP = 256, 250, 100
 LINEAR_STEPS, LINEAR_RATE, EVERY = 400, 0.01, 10
@@ -83,7 +82,7 @@ def linear_rows(
         lr=LINEAR_RATE,
         batch=problem.preset.batch,
         objective=Adversarial(
-            loss="logistic", ball=ball, attack=FGM(), warmup=min(problem.preset.warmup, steps)
+            loss="logistic", ball=ball, attack=PAPER_FGM, warmup=min(problem.preset.warmup, steps)
         ),
         optimizer=torch.optim.Adam,
         hooks=[

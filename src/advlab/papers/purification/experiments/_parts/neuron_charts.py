@@ -148,6 +148,6 @@ def other_coordinates_chart(table: pl.DataFrame, stages: Sequence[str], title: s
 
 
 def panel_grid(charts: Sequence[AnyChart]) -> AnyChart:
-    """Panels in three columns, each with its own colours."""
-    together = panels(charts, columns=3)
+    """Panels in three columns, each with its own colours, and room for legends between rows."""
+    together = panels(charts, columns=3).properties(spacing={"row": 128, "column": 72})
     return together.resolve_scale(color="independent", fill="independent")

@@ -12,10 +12,12 @@ from .two_phase_runs import ADVERSARIAL, PROBE_ATTACKS, UNIVERSAL
 
 SHOWN = (*PROBE_ATTACKS, UNIVERSAL)
 COSINES = {
-    "theta start": "own start",
-    "theta clean": "itself after clean training",
+    "theta start": "start",
+    "theta clean": "clean",
+    "theta control": "control",
     "cosine": "M w*",
 }
+"""Short, for the legend: the control is the clean network again, after steps without an attack."""
 
 
 def training_curve(rows: pl.DataFrame, y: str, color: str | None = None, **words: Any) -> AnyChart:

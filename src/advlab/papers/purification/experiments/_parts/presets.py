@@ -13,7 +13,7 @@ import torch
 from pydantic import NonNegativeFloat, PositiveFloat, PositiveInt
 from torch import Tensor
 
-from .....attacks import PGD, Attack, Identity
+from .....attacks import FGM, PGD, Attack, Identity
 from .....core.config import Config
 from .....core.randomness import generators
 from .....models import Stack
@@ -29,6 +29,9 @@ from ...reductions import SymmetricAdversarial
 Start = Literal["random", "dictionary"]
 TRAINING_ATTACK = PGD(steps=3, step_size=1.0, random_start=False, jump=False)
 """The attack in training: the FGM point and two projected steps of the whole radius from it."""
+PAPER_FGM = FGM(keep_worst=False)
+"""FGM as section 4.2 defines it: the step is always taken. Its cut-off, 1/poly(d) in the dual norm
+of grad f, is left at 0: the loss scales gradients, and those of exactly 0 stay either way."""
 
 
 class Phase(Config):
@@ -246,6 +249,15 @@ class SparseProblem:
         """M w*, the direction of the dense mixture and of the universal attack: (R, d)."""
         return label_direction(self.M, self.w)
 
+    def unfiltered(self, n: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Inputs and labels of n draws that no margin filters, and the share that it would keep."""
+        law = self.preset.data.model_copy(update={"margin": 0.0})
+        concepts = [Concept(M.double(), w.double()) for M, w in zip(self.M, self.w, strict=True)]
+        x, y, z = _points(law, self.stream, "unfiltered", self.seeds, concepts, n)
+        score = (z @ self.w.double()[:, :, None])[..., 0].abs()
+        kept = (score > self.preset.data.margin).double().mean(1)
+        return x.to(self.x), y.to(self.x), kept
+
     def networks(self) -> Stack:
         """The networks at initialisation, one per replicate."""
         rngs = generators(self.stream, "network", seeds=self.seeds)
@@ -274,6 +286,13 @@ class SparseProblem:
         fixed = self.preset.bias.model_copy(update={"start": end, "slope": 0.0})
         return self.train(nets, self.preset.adversarial, fixed, self.preset.ball, attack, *hooks)
 
+    def train_control(self, nets: Stack, *hooks: Hook) -> Fit:
+        """Algorithm 2 without its attack: as many more clean steps, on the same batches."""
+        end = self.preset.bias.end
+        fixed = self.preset.bias.model_copy(update={"start": end, "slope": 0.0})
+        phase = self.preset.adversarial
+        return self.train(nets, phase, fixed, None, None, *hooks, name="adversarial")
+
     def train(
         self,
         nets: Stack,
@@ -282,9 +301,13 @@ class SparseProblem:
         ball: Ball | None,
         attack: Attack | None,
         *hooks: Hook,
+        name: str | None = None,
     ) -> Fit:
-        """One phase with a bias schedule; clean without a ball, else against the attack."""
-        preset, name = self.preset, "clean" if ball is None else "adversarial"
+        """One phase with a bias schedule; clean without a ball, else against the attack.
+
+        `name` is that of the stream of batches: "clean" or "adversarial" if left out.
+        """
+        preset, name = self.preset, name or ("clean" if ball is None else "adversarial")
         capped = [] if preset.cap is None else [Project(NeuronCap(radius=preset.cap))]
         return fit(
             nets,

@@ -25,14 +25,14 @@ from ...theory import regime
 from .presets import PRESETS, Phase, Preset, SparseProblem
 
 PresetName = Literal["random", "wide_margin", "dictionary"]
-CLEAN, ADVERSARIAL = "clean", "adversarial"
+CLEAN, ADVERSARIAL, CONTROL = "clean", "adversarial", "control"
 START, MIXED, PURE = "initialisation", "clean training", "adversarial training"
 """The three stages that are compared."""
-PROBE_POINTS = 400
+PROBE_POINTS = 300
 """Test points per seed that are attacked along training; at the end all are."""
 PROBE_ATTACKS = {
     "no attack": Identity(),
-    "FGM": FGM(),
+    "FGM": FGM(keep_worst=False, cutoff=measures.CUTOFF),
     "PGD": PGD(steps=10, step_size=0.25, random_start=False),
 }
 UNIVERSAL = "universal"
@@ -115,11 +115,26 @@ def training_probes(
         "theta start": lambda model: mean(measures.theta(start.weight, weight(model)), model),
     }
     if clean is not None:
-        keep = measures.alive(clean.weight)
+        before = clean.weight
         neurons["theta clean"] = lambda model: (
-            measures.spread(measures.theta(clean.weight, weight(model)), 0.8, keep).mean
+            measures.spread(
+                measures.theta(before, weight(model)),
+                0.8,
+                measures.alive(before) | measures.alive(weight(model)),
+            ).mean
         )
     return _accuracies(problem) | neurons
+
+
+def control_probes(problem: SparseProblem, clean: measures.Nets) -> dict[str, ProbeFunction]:
+    """The cosine of neurons with what they were after clean training, without an attack."""
+
+    def theta(model: nn.Module) -> Tensor:
+        now = model.get_parameter("weight").detach()
+        keep = measures.alive(clean.weight) | measures.alive(now)
+        return measures.spread(measures.theta(clean.weight, now), 0.8, keep).mean
+
+    return {"theta control": theta}
 
 
 def _accuracies(problem: SparseProblem) -> dict[str, ProbeFunction]:
@@ -192,7 +207,7 @@ def accuracies_under_attack(
 ) -> dict[str, Tensor]:
     """Clean accuracy, that under each attack, under all of them, certified; and their disorder.
 
-    `disorder` counts test points at which certified <= worst <= PGD <= FGM <= clean fails.
+    `disorder` counts test points at which certified <= worst <= PGD <= FGM and clean fails.
 
     Args:
         problem: whose test points and radius are used.
@@ -206,7 +221,7 @@ def accuracies_under_attack(
     certified = torch.stack(
         [measures.certified(one, rows, labels, ball) for one, rows, labels in each]
     )
-    order = (certified, found.worst, found.pgd, found.fgm, found.clean)
+    order = (certified, found.worst, found.pgd, found.fgm & found.clean)
     broken = [low & ~high for low, high in pairwise(order)]
     disorder = torch.stack(broken).any(0).sum(1).double()
     accuracies = found.accuracies() | {"certified": certified.double().mean(1)}

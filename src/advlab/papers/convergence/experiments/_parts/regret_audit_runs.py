@@ -70,7 +70,7 @@ class Case(two_layer_runs.Case):
 def audited(case: Case) -> pl.DataFrame:
     """One row per shown number of steps and seed: all that the audit says of the steps so far."""
     goal = train(case.longer, NAME).model
-    audit = Audit(goal, projected=case.R is not None)
+    audit = Audit(goal, projection=case.projection)
     train(case, NAME, audit)
     report = audit.report()
     table = _so_far(case, report)

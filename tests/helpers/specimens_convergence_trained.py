@@ -1,0 +1,3 @@
+"""Specimens of the experiments of convergence that train."""
+
+TRAINED = {}

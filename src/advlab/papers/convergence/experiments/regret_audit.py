@@ -169,7 +169,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
             "5b",
             residual + broken,
             1e-8,
-            what=f"largest gap between the sides of the identity, and number of violations, {runs},",
+            what=f"largest gap between the sides of the identity plus violations, {runs},",
         ),
         claims.below(
             "c",

@@ -40,25 +40,31 @@ def worst_shifts(p: Array, top: Array, budget: float) -> Worst:
         budget: B.
     """
     up = np.flatnonzero(top > 0)
+    if not up.size:
+        return Worst(0.0, 0.0, np.zeros_like(p))
     order = up[np.argsort(np.abs(p[up]) / top[up])]
     a, size = top[order], np.abs(p[order])
     ratio, squares, costs = size / a, np.cumsum(a**2), np.cumsum(a * size)
-    # Unit k is on if its ratio is below t = budget/(2 |a|) of those that are.
-    fits = np.flatnonzero(ratio < budget / (2 * np.sqrt(squares)))
-    if not fits.size:
-        return Worst(0.0, 0.0, np.zeros_like(p))
-    count = int(fits[-1]) + 1
-    scale = budget / math.sqrt(squares[count - 1])
-    gain = float(scale * squares[count - 1] - costs[count - 1])
-    t = scale / 2
-    if count < len(ratio):
-        t = min(t, float(ratio[count]))
+    # Dual: units are on below t, where the budget 4 t^2 sum a^2 of those on is used up.
+    count = int((2 * ratio * np.sqrt(squares) < budget).sum())
+    t = budget / (2 * math.sqrt(squares[count - 1])) if count else math.inf
+    t = min(t, float(ratio[count])) if count < len(ratio) else t
     on = ratio < t
     bound = float((a[on] * (a[on] * t - size[on])).sum() + budget**2 / (4 * t))
+    # Primal: the best first k units, or one unit; in wide layers that is k = count.
+    gains = budget * np.sqrt(squares) - costs
+    single = a * (budget - size)
+    chosen = order[: int(gains.argmax()) + 1]
+    if single.max() > gains.max():
+        chosen = order[[int(single.argmax())]]
+    gain = float(max(gains.max(), single.max()))
     shifts = np.zeros_like(p)
-    chosen = order[:count]
-    shifts[chosen] = -np.where(p[chosen] >= 0, 1.0, -1.0) * scale * top[chosen]
-    return Worst(gain, max(bound, gain), shifts)
+    if gain <= 0:
+        return Worst(0.0, bound, shifts)
+    along = budget * top[chosen] / np.linalg.norm(top[chosen])
+    shifts[chosen] = -np.where(p[chosen] > 0, 1.0, -1.0) * along
+    crossing = np.maximum(np.abs(shifts[chosen]) - np.abs(p[chosen]), 0)
+    return Worst(float(top[chosen] @ crossing), bound, shifts)
 
 
 def sampled_worst(m: int, radii: tuple[float, ...], rng: np.random.Generator) -> list[Worst]:

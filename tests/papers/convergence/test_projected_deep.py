@@ -1,10 +1,9 @@
 """Projected deep networks: runs end to end, and each verdict can come out refuted."""
 
-import math
-
 import numpy as np
 import polars as pl
 import pytest
+from specimens_convergence_trained import TRAINED
 
 from advlab import lab
 from advlab.core.errors import AdvlabError
@@ -18,60 +17,7 @@ from advlab.papers.convergence.experiments._parts.projected_deep_runs import (
     train,
 )
 
-RADII = (1.0, 3.0, 10.0, math.inf)
-LEAST = {1.0: 1.1, 3.0: 0.5, 10.0: 0.02, math.inf: 0.02}
 SHORT = list(projected_deep.ABOUT.claims)
-
-
-def training(seed: int, wobble: float) -> list[dict]:
-    """Four steps; displacement would be 5, and is at most R."""
-    rows = []
-    for width, depth in ((64, 1), (64, 2), (256, 1)):
-        for R in RADII:
-            for step, (loss, way) in enumerate(((1.5, 0.0), (1.2, 4.0), (0.4, 4.5), (0.0, 5.0))):
-                reached = min(way, R)
-                rows.append(
-                    {"kind": "training", "width": width, "depth": depth, "R": R, "seed": seed}
-                    | {"step": step, "loss": max(loss, LEAST[R]) * wobble, "displacement": reached}
-                    | {"projected": reached == R}
-                )
-    return rows
-
-
-def others(seed: int, wobble: float) -> list[dict]:
-    linear = [
-        {"kind": "linearity", "width": m, "depth": depth, "R": R, "seed": seed}
-        | {"residual": R * depth * (m / 64) ** -0.8 * wobble}
-        for m in (64, 128, 256, 512)
-        for depth in (1, 2, 3)
-        for R in (1.0, 3.0)
-    ]
-    moved = {"kind": "inputs", "width": 64, "depth": 1, "seed": seed}
-    moved |= {"masks": 0.0, "difference": 1e-15, "ratio": 0.5}
-    guarded = [
-        {"kind": "guard", "seed": seed, "radius": radius, "shared": met, "refused": met}
-        for radius, met in ((0.15, False), (0.4, True))
-    ]
-    return [*linear, moved, *guarded]
-
-
-def table(where=lambda row: False, what=lambda row: {}) -> pl.DataFrame:
-    """A table in which every claim is true; rows of `where` are changed by `what`."""
-    noise = np.random.default_rng(0)
-    rows = []
-    for seed in range(10):
-        wobble = 1 + 1e-2 * noise.standard_normal()
-        plain = (*training(seed, wobble), *others(seed, wobble))
-        rows += [row | what(row) if where(row) else row for row in plain]
-    return pl.DataFrame(rows, infer_schema_length=None)
-
-
-def at(**where):
-    return lambda row: all(row.get(key) == value for key, value in where.items())
-
-
-def to(**what):
-    return lambda row: what
 
 
 def outcomes(rows: pl.DataFrame) -> dict[str, str]:
@@ -80,57 +26,44 @@ def outcomes(rows: pl.DataFrame) -> dict[str, str]:
     return found
 
 
-FALSE = {
-    "6a": (at(seed=3, R=3.0, width=256, step=2), to(displacement=3.0001)),
-    "6b": (at(seed=0, R=10.0, width=64, depth=2, step=1), to(displacement=4.0 + 1e-15)),
-    "6c": (at(seed=7, R=10.0, width=64, depth=1, step=3), to(projected=True)),
-    "6d": (at(R=1.0, width=256, step=2), to(projected=False)),
-    "7": (at(kind="training", R=3.0, width=64, depth=2), lambda row: {"loss": row["loss"] + 2.0}),
-    "9a": (
-        at(kind="linearity", depth=3, R=1.0),
-        lambda row: {"residual": row["residual"] * (row["width"] / 64) ** 0.7},
-    ),
-    "9b": (
-        at(kind="linearity", depth=2, R=3.0),
-        lambda row: {"residual": row["residual"] * (row["width"] / 64) ** 0.4},
-    ),
-    "14a": (at(kind="inputs", seed=4), to(masks=1.0)),
-    "14b": (at(kind="inputs", seed=4), to(difference=1e-9)),
-    "14c": (at(kind="inputs", seed=4), to(ratio=1.01)),
-    "19a": (at(kind="guard", seed=2, radius=0.4), to(refused=False)),
-}
+def changed(where: pl.Expr, **values: object) -> pl.DataFrame:
+    return TRUE.with_columns(
+        pl.when(where).then(value).otherwise(pl.col(name)).alias(name)
+        for name, value in values.items()
+    )
+
+
+SPECIMEN = TRAINED["convergence/projected_deep"]()
+TRUE = SPECIMEN.table
+TRAINING = pl.col("kind") == "training"
 
 
 def test_a_true_table_supports_every_claim():
-    assert outcomes(table()) == dict.fromkeys(SHORT, "supported")
-    assert list(FALSE) == SHORT
+    assert outcomes(TRUE) == dict.fromkeys(SHORT, "supported")
 
 
-@pytest.mark.parametrize("part", FALSE)
-def test_each_claim_is_refuted_where_it_is_false(part):
-    found = outcomes(table(*FALSE[part]))
-    also = {"9a": {"9b"}}.get(part, set())  # a slope above -1/6 is above -1/2
-    assert found == dict.fromkeys(SHORT, "supported") | dict.fromkeys({part, *also}, "refuted")
+@pytest.mark.parametrize("name", [*SPECIMEN.controls, *SPECIMEN.bugs])
+def test_each_claim_is_refuted_where_it_is_false(name):
+    null = {**SPECIMEN.controls, **SPECIMEN.bugs}[name]
+    found = outcomes(null.table)
+    assert {found[label] for label in null.breaks} == {"refuted"}
 
 
 def test_a_loss_that_differs_is_a_different_run_and_no_idle_run_decides_nothing():
-    rows = table(at(seed=0, R=10.0, width=64, depth=2, step=1), lambda row: {"loss": 1.2})
-    assert outcomes(rows)["6b"] == "refuted"
-    busy = table(at(kind="training", R=math.inf, step=3), to(displacement=50.0))
+    one = TRAINING & (pl.col("R") == 10.0) & (pl.col("step") == 1) & (pl.col("seed") == 0)
+    assert outcomes(changed(one, loss=1.2))["6b"] == "refuted"
+    busy = changed(TRAINING & pl.col("R").is_infinite() & (pl.col("step") == 10), displacement=50.0)
     assert outcomes(busy)["6b"] == "undecided"
 
 
 def test_a_guard_that_refuses_too_much_is_wrong_too():
-    assert outcomes(table(at(kind="guard", radius=0.15), to(refused=True)))["19a"] == "refuted"
+    assert outcomes(changed(pl.col("kind") == "guard", refused=True))["19a"] == "refuted"
 
 
 def test_losses_up_to_ten_per_cent_higher_are_forgiven():
     for factor, expected in ((1.07, "supported"), (1.13, "refuted")):
-
-        def higher(row, factor=factor):
-            return {"loss": row["loss"] * factor}
-
-        assert outcomes(table(at(kind="training", R=math.inf), higher))["7"] == expected
+        rows = changed(TRAINING & pl.col("R").is_infinite(), loss=pl.col("loss") * factor)
+        assert outcomes(rows)["7"] == expected
 
 
 def test_smoke_runs_and_decides_nothing(tmp_path):
@@ -139,7 +72,8 @@ def test_smoke_runs_and_decides_nothing(tmp_path):
     assert [verdict.id for verdict in result.verdicts] == list(projected_deep.ABOUT.claims)
     assert {verdict.outcome for verdict in result.verdicts} == {"undecided"}
     assert result.chart is not None
-    assert len(result.chart["concat"]) == 2 + 1 + 2
+    assert len(result.chart["concat"]) == 2 + 1 + 1 + 2
+    assert result.verdicts[0].scope.assumptions[0].holds
 
 
 def run(R: float | None, **more) -> pl.DataFrame:

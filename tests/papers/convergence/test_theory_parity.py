@@ -1,5 +1,7 @@
 """Which parities an RKHS holds: from Hermite coefficients, from ranks, and from what can be fit."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -25,7 +27,7 @@ EXPECTED = {
 def test_parity_of_each_activation(name):
     found = theory.parity(name)
     assert (found.even, found.odd) == EXPECTED[name]
-    assert found.universal == (name == "sin_cos")
+    assert found.universal is (name == "sin_cos")
 
 
 def test_parity_of_a_function():
@@ -33,6 +35,32 @@ def test_parity_of_a_function():
     assert theory.parity(lambda z: (z > 0.5) * 1.0, breaks=[0.5]).universal
     cubic = theory.parity(lambda z: z**2)
     assert (cubic.even, cubic.odd) == (None, 3)
+
+
+@pytest.mark.parametrize(
+    "slope",
+    [
+        lambda z: 0.3 * (np.cos(0.3 * z) - np.sin(0.3 * z)),
+        lambda z: 0.5 * np.cos(0.5 * z + 0.8),
+        lambda z: 0.5 * np.exp(z / 2),
+        lambda z: np.cos(1e-3 * z) - np.sin(1e-3 * z),
+    ],
+    ids=["sin(.3z)+cos(.3z)", "sin(.5z+.8)", "exp(z/2)", "sin(.001z)+cos(.001z)"],
+)
+def test_coefficients_that_fade_leave_universality_unknown(slope):
+    """All four are universal; 20 coefficients in double precision cannot tell, and say so."""
+    found = theory.parity(slope)
+    assert found.universal is None
+    assert any(end is not None and math.isnan(end) for end in (found.even, found.odd))
+
+
+def test_one_parity_that_ends_is_enough_to_deny_universality():
+    """cos(.3 z) has odd degrees only: the even ones are none, whatever the odd ones do."""
+    found = theory.parity(lambda z: np.cos(0.3 * z))
+    assert found.even is None
+    assert found.odd is not None
+    assert math.isnan(found.odd)
+    assert found.universal is False
 
 
 @pytest.mark.parametrize("degree", [20, 21, 31])

@@ -7,6 +7,11 @@ a map that jumps from the worst point to the best with the last digits of the lo
 other networks. The theorem asks of an attack only that it stays in the cap, so the smallest loss so
 far, min_{s <= t} L_A(W_s), must fall for each.
 
+Lines are medians over seeds with their quartiles. Dashed is R^2/(2 alpha T), R the RKHS norm of the
+least function that fits the points: what theory proves for gradient descent on clean inputs
+(`identity`) in the infinitely wide network. In the other panels it is a yardstick: at this step
+size no such rate is proved against inputs that move with the weights.
+
 The matrix asks the other question: which attacks a network trained on one withstands. Its column
 `oracle` searches the whole cap, so it is the worst-case loss L_*.
 """
@@ -19,11 +24,14 @@ from torch import nn
 from .... import lab
 from ....core.randomness import generator
 from ....reductions.gram import Layers
-from ....report import Claims, Verdict, undecide
-from ....report.charts import AnyChart, curves, panels
+from ....report import Assumption, Claims, Verdict, empirical, identity, ours, sample
+from ....report.charts import AnyChart, panels
 from ....report.matrix import matrix
 from ....report.samples import ends, groups
-from ._parts.two_layer_runs import MAPS, PASSES_PER_STEP, loss_under, train
+from ..theory import gram
+from ._parts.conditions import data_conditions
+from ._parts.quantile_curves import quantiles
+from ._parts.two_layer_runs import ACTIVATION, MAPS, PASSES_PER_STEP, loss_under, train
 from ._parts.two_layer_runs import Case as Case
 
 ABOUT = lab.About(
@@ -33,16 +41,21 @@ ABOUT = lab.About(
     seconds={"smoke": 5, "laptop": 520, "paper": 1800},
     looks=2,
     claims={
-        "1": "In 1500 steps the loss on any attack's own examples falls to 5 %",
-        "1T": "In 3000 steps it does",
-        "2": "The paired network is zero at its start",
-        "b": "Training on clean inputs leaves a larger worst-case loss than PGD's",
+        "1": empirical(
+            "In 1500 steps the loss on the own examples of every attack falls to 5 %, at every "
+            "width from 256, for at least 80 % of draws of data and networks",
+            "caps",
+        ),
+        "1T": empirical("In 3000 steps it does, for at least 80 % of draws", "caps"),
+        "2": identity("The paired network is zero at its start"),
+        "b": ours(
+            "On average training on clean inputs leaves a larger worst-case loss than PGD's",
+            "caps",
+        ),
     },
 )
 NAME = "convergence/a1 decisive"
 EVALUATED_WITH = ("identity", "random", "fgm", "pgd", "oracle")
-TINY = 1e-5
-"""The figure's log axis ends here."""
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
@@ -105,22 +118,44 @@ def _largest_output(case: Case) -> list[float]:
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    shown = table.with_columns(pl.col("best").clip(TINY), pl.col("step") + 1)
+    """A panel per attack, so that no line hides another."""
+    shown = table.with_columns(pl.col("step") + 1).sort("width")
+    foretold = _rate(table)
     charts: list[AnyChart] = [
-        curves(
-            shown.filter(width=width),
+        quantiles(
+            shown.filter(attack=attack),
             "step",
             "best",
-            "attack",
-            title=f"width {width}",
+            "width",
+            theory=foretold,
+            title=f"trained on {attack}",
             x_title="iterations",
             y_title="smallest L_A so far",
             log_x=True,
             log_y=True,
         )
-        for width in sorted(table["width"].unique())
+        for attack in PASSES_PER_STEP
+        if attack in set(table["attack"])
     ]
     return panels([*charts, _matrix(table)], columns=3)
+
+
+def _rate(table: pl.DataFrame) -> pl.DataFrame:
+    """R^2/(2 alpha T), R^2 = y' K^-1 y averaged over the data sets, from where it is below 1."""
+    names = ["n", "d", "radius", "separation", "rate"]
+    setting = table.select(names).row(0, named=True)
+    seeds = table["seed"].unique().sort()
+    case = Case(width=2, seed=seeds[0], replicates=len(seeds), **setting)
+    x, y = (part.double().numpy() for part in case.data(NAME))
+    unit = x / np.linalg.norm(x, axis=2, keepdims=True)
+    squares = [
+        labels @ np.linalg.solve(gram(ACTIVATION, points), labels)
+        for points, labels in zip(unit, y, strict=True)
+    ]
+    scale = float(np.mean(squares)) / (2 * case.rate)
+    last = int(table["step"].to_numpy().max())
+    T = np.geomspace(min(max(scale, 1.0), last), last + 1, 40)
+    return pl.DataFrame({"step": T, "best": scale / T})
 
 
 def _matrix(table: pl.DataFrame) -> AnyChart:
@@ -163,15 +198,17 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
 
 
 def _falls(claims: Claims, label: str, rows: pl.DataFrame) -> Verdict:
-    """The loss falls to 5 %: in every cell at least 18 of 20 seeds."""
-    falls = rows.with_columns(falls=(pl.col("best") <= 0.05 * pl.col("first")).cast(float))
-    shares = falls.group_by("attack", "width").agg(pl.col("falls").mean(), pl.len())
-    verdict = claims.within(
+    """Of each seed, whether the loss falls to 5 % against every attack at every width."""
+    each = rows.group_by("seed").agg(falls=(pl.col("best") <= 0.05 * pl.col("first")).all())
+    return claims.share(
         label,
-        float(shares["falls"].to_numpy().min()),
-        0.9,
-        1.0,
-        what="smallest share, over attacks and widths >= 256, of seeds with min L_A <= 0.05 L_A(0)",
+        sample(each, "falls"),
+        0.8,
+        what="min L_A <= 0.05 L_A(0) for every attack and width >= 256",
     )
-    few = int(shares["len"].to_numpy().min()) < 20
-    return undecide(verdict, "the rule asks for 20 seeds") if few else verdict
+
+
+def assumptions(table: pl.DataFrame) -> list[Assumption]:
+    """The paper's conditions on the data. Whether Theorem 5.1's explicit bound says something at
+    such a rate and width is decided in `regret_audit`."""
+    return data_conditions(table, NAME)

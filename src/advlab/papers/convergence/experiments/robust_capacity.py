@@ -34,7 +34,7 @@ from pydantic import PositiveInt
 from .... import lab, theory
 from ....core.errors import AdvlabError
 from ....core.randomness import generator
-from ....report import Claims, Verdict, sample
+from ....report import Claims, Verdict, identity, ours, sample, theorem
 from ..theory import capacity
 from ._parts.least_widths import RADIUS, Training, minimal_widths, separated
 from ._parts.robust_capacity_figure import figure as figure
@@ -44,16 +44,18 @@ ABOUT = lab.About(
     item="Section 6 and Theorem 6.1",
     title="Robust fitting takes more capacity: shattering, counts and trained widths",
     seconds={"smoke": 6, "laptop": 300, "paper": 900},
-    looks=1,
+    looks=2,
     claims={
-        "15a": "Two balls per cluster realise every labelling of its points",
-        "15b": "and their centres are more than 2 delta apart",
-        "16a": "The construction works for eps just below delta/gamma_k",
-        "16b": "and fails, its interval empty, just above",
-        "17a": "Robust training needs at least the width of plain training, in every d",
-        "17b": "and more than it in most dimensions",
-        "18a": "The network of d + 2n parameters fits all n points",
-        "18b": "but fewer than 90 % of their balls",
+        "15a": theorem("Two balls per cluster realise every labelling of its points"),
+        "15b": theorem("and their centres are more than 2 delta apart"),
+        "16a": theorem("The construction works for eps just below delta/gamma_k"),
+        "16b": theorem("and fails, its interval empty, just above"),
+        "17a": ours(
+            "On average robust training needs at least the width of plain training, in every d"
+        ),
+        "17b": ours("and more than it in most of the three dimensions"),
+        "18a": identity("The network of d + 2n parameters fits all n points"),
+        "18b": ours("but on average fewer than 90 % of their balls"),
     },
 )
 NAME = "convergence/a5"

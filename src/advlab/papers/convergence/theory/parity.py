@@ -20,12 +20,17 @@ from .inputs import on_sphere
 from .kernels import gram
 from .quadrature import hermite_coefficients
 
+SHARP = 1e-3
+"""A polynomial ends with a coefficient of at least this times the length of all; others fade."""
+
 
 @dataclass(frozen=True)
 class Parity:
     """The largest degree of even and of odd polynomials: inf without end, None if there are none.
 
-    Decided from finitely many coefficients: "without end" means up to the last ones computed.
+    Decided from finitely many coefficients: "without end" means up to the last ones computed. Where
+    they fade below the tolerance bit by bit, as those of exp(z/2) do, nobody can tell from them
+    whether they end, and the degree is not a number (NaN): unknown.
     """
 
     even: float | None
@@ -33,8 +38,12 @@ class Parity:
     coefficients: Array
 
     @property
-    def universal(self) -> bool:
-        return self.even == self.odd == np.inf
+    def universal(self) -> bool | None:
+        """Whether both parities are there without end; None if that is unknown."""
+        ends = self.even, self.odd
+        if any(end is None or np.isfinite(end) for end in ends):
+            return False
+        return None if any(np.isnan(end) for end in ends if end is not None) else True
 
 
 class Ranks(NamedTuple):
@@ -56,9 +65,7 @@ def parity(
     Args:
         activation: a name, one's own, or a slope sigma' as a function.
         degree: the last Hermite coefficient that is looked at.
-        tolerance: a coefficient counts as zero below this times the length of all. More degrees
-            want a
-            smaller one: those of sin fall like 1/sqrt(k!).
+        tolerance: a coefficient is not told from zero below this times the length of all.
         breaks: where sigma' jumps or bends, if it is a function.
     """
     last, cut = whole("degree", degree, 8), float(positive("tolerance", tolerance))
@@ -67,7 +74,8 @@ def parity(
     if size == 0:
         raise AdvlabError("a slope that is not zero everywhere")
     held = [int(k) + 1 for k in np.flatnonzero(np.abs(h) > cut * size)]
-    even, odd = (_largest([k for k in held if k % 2 == p], last) for p in (0, 1))
+    large = {int(k) + 1 for k in np.flatnonzero(np.abs(h) > SHARP * size)}
+    even, odd = (_largest([k for k in held if k % 2 == p], large, last) for p in (0, 1))
     return Parity(even, odd, h)
 
 
@@ -99,9 +107,12 @@ def lifted(x: ArrayLike) -> Array:
     return np.column_stack([rows, np.ones(len(rows))]) / np.sqrt(2)
 
 
-def _largest(degrees: list[int], last: int) -> float | None:
-    """Without end if the parity's last degree up to last + 1, and the one before, are there."""
+def _largest(degrees: list[int], large: set[int], last: int) -> float | None:
+    """Without end if the parity's last degree up to last + 1, and the one before, are there; a
+    number if the last that is there is large, so that the next falls to nothing at once."""
     if not degrees:
         return None
     top = last + 1 - (last + 1 - degrees[-1]) % 2
-    return np.inf if {top, top - 2} <= set(degrees) else float(degrees[-1])
+    if {top, top - 2} <= set(degrees):
+        return np.inf
+    return float(degrees[-1]) if degrees[-1] in large else np.nan

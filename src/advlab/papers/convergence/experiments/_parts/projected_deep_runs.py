@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
 import polars as pl
 import torch
 from jaxtyping import Float
@@ -21,6 +22,7 @@ from .....training import LayerBalls, Probe, Project, fit
 from ...data import Sphere, SpherePoints
 from ...measures import compatibility
 from ...measures.weight_move import as_weight_move
+from ...measures.worst_move import sampled_worst, worst_residual
 from ...models import DeepReLU
 
 NAME = "convergence/a2 decisive"
@@ -29,6 +31,8 @@ DATA = Sphere(n=6, d=5, separation=4 * DELTA)
 ATTACK = PGD(steps=5, step_size=2.5 / 5)
 RADII = (1.0, 3.0)
 """The R of the linearity measurements."""
+WORST_RADII = (0.5, 1.0, 2.0, 4.0)
+"""The R of the worst moves."""
 TESTED = 200
 """Points of the sphere over which a residual is largest, besides the data."""
 
@@ -36,7 +40,7 @@ TESTED = 200
 class Case(lab.Case):
     """`kind` says what is measured; `width` and `depth` are m and H."""
 
-    kind: Literal["training", "linearity", "inputs", "guard"]
+    kind: Literal["training", "linearity", "worst", "depths", "inputs", "guard"]
     width: PositiveInt = 64
     depth: PositiveInt = 1
     R: PositiveFloat | None = None
@@ -45,6 +49,10 @@ class Case(lab.Case):
 
     @property
     def cost(self) -> float:
+        if self.kind == "worst":
+            return 1e-6 * self.width * self.replicates
+        if self.kind == "depths":
+            return 3e-7 * self.replicates * self.depth * self.width**2
         if self.kind != "training":
             return 1e-3 * self.replicates
         return self.replicates * self.steps * (self.depth * self.width**2 + 3e4) / 1e10
@@ -111,6 +119,27 @@ def linearity(case: Case) -> pl.DataFrame:
             ball = LayerBalls(radius=R, width=case.width)
             move = descent_to_boundary(net, *data, ball)
             rows.append({"seed": seed, "R": R, "residual": lin_residual(net, x, move)})
+    return pl.DataFrame(rows)
+
+
+def worst(case: Case) -> pl.DataFrame:
+    """`residual` for each R and seed at the exact worst move of one hidden layer, `bound` by
+    duality."""
+    rows = []
+    for seed in case.seeds:
+        rng = np.random.default_rng(generator(NAME, "worst", case.width, seed).initial_seed())
+        for R, found in zip(WORST_RADII, sampled_worst(case.width, WORST_RADII, rng), strict=True):
+            rows.append({"seed": seed, "R": R, "residual": found.gain, "bound": found.bound})
+    return pl.DataFrame(rows)
+
+
+def depths(case: Case) -> pl.DataFrame:
+    """`residual` at R = 1 of the worst move that an ascent over all layers found, for each seed."""
+    rows = []
+    for seed in case.seeds:
+        rng = generator(NAME, "depths", case.width, case.depth, seed)
+        net, x = network(case, rng), _points(1, rng)[0]
+        rows.append({"seed": seed, "R": 1.0, "residual": worst_residual(net, x, 1.0)[0]})
     return pl.DataFrame(rows)
 
 

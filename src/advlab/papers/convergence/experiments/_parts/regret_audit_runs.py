@@ -14,6 +14,7 @@ import torch
 from pydantic import NonNegativeInt, PositiveFloat
 from torch import nn
 
+from .....core.errors import AdvlabError
 from .....core.randomness import generators
 from .....losses import LIPSCHITZ
 from .....measure.audit import Audit, Report
@@ -70,7 +71,7 @@ class Case(two_layer_runs.Case):
 def audited(case: Case) -> pl.DataFrame:
     """One row per shown number of steps and seed: all that the audit says of the steps so far."""
     goal = train(case.longer, NAME).model
-    audit = Audit(goal, projected=case.R is not None)
+    audit = Audit(goal, projection=case.projection)
     train(case, NAME, audit)
     report = audit.report()
     table = _so_far(case, report)
@@ -101,11 +102,7 @@ def _so_far(case: Case, report: Report) -> pl.DataFrame:
 def _with_theorem(case: Case, table: pl.DataFrame, report: Report, goal: nn.Module) -> pl.DataFrame:
     """With Theorem 5.1's explicit bound (`theorem`) for these steps, its W*'s worst-case loss, and
     the smallest slack so far of the step inequality it rests on (`slack`)."""
-    shape = SHAPES[two_layer_runs.ACTIVATION]()
-    if shape.bound is None or shape.lipschitz is None:
-        return table
-    L = LIPSCHITZ["pseudo_huber"]
-    run = Descent(case.width, case.lr, shape.bound, shape.lipschitz, L)
+    run = descent(case.width, case.lr)
     terms = report.terms
     slack = (1 + run.growth) * terms.distance + 2 * case.lr * (terms.comparator - terms.loss)
     slack = (slack + 2 * case.lr * run.jitter - terms.after).cummin(0).values
@@ -120,6 +117,14 @@ def _with_theorem(case: Case, table: pl.DataFrame, report: Report, goal: nn.Modu
         for row in table.iter_rows(named=True)
     ]
     return pl.DataFrame(rows)
+
+
+def descent(width: int, rate: float) -> Descent:
+    """The constants of Theorem 5.1 for the networks and the loss of this paper's experiments."""
+    shape = SHAPES[two_layer_runs.ACTIVATION]()
+    if shape.bound is None or shape.lipschitz is None:
+        raise AdvlabError("an activation with a bounded slope", two_layer_runs.ACTIVATION)
+    return Descent(width, rate, shape.bound, shape.lipschitz, LIPSCHITZ["pseudo_huber"])
 
 
 def shown(steps: int) -> list[int]:

@@ -1,7 +1,7 @@
 """What the runs of an experiment reach of Assumption 1, and how often its data are a good run.
 
-The theorems want "some large C" in each line of Assumption 1. C >= 10 is asked for here: line (2) is
-beta <= 1/C, so that with the paper's own noise rate of 0.1 no larger one can be had.
+The theorems want "some large C" in each line of Assumption 1. C >= 10 is asked for here: line (2)
+is beta <= 1/C, so that with the paper's own noise rate of 0.1 no larger one can be had.
 """
 
 from collections.abc import Iterable, Mapping

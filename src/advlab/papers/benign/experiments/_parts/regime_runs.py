@@ -101,7 +101,9 @@ class RegimeCase(lab.Case):
 def regime_run(case: RegimeCase) -> pl.DataFrame:
     """One row per seed: the worst of each measure over t >= 1, the start and the end."""
     start = Start(width=case.width, activation=case.activation, omega=case.omega)
-    problem = draw_stack(case.law, start, generators(STREAM, f"C = {case.C:g}", seeds=case.seeds), case.tests)
+    problem = draw_stack(
+        case.law, start, generators(STREAM, f"C = {case.C:g}", seeds=case.seeds), case.tests
+    )
     run, standard = _train(case, problem), _standard_training(case, problem)
     errors = measures.errors(run.model, problem.test, case.ball, ATTACK)
     active = torch.minimum(run.log.probe("active of examples"), run.log.probe("active of neurons"))

@@ -165,9 +165,10 @@ def _cells(rows: pl.DataFrame, kind: str) -> dict[str, pl.Series]:
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    found = powers(table).filter(pl.col("exponent").is_finite())
     names = {"both": "both layers", "first": "first layer"}
-    found = found.with_columns(trained=pl.col("layers").replace_strict(names))
+    found = powers(table).with_columns(
+        pl.col("exponent").fill_nan(None), trained=pl.col("layers").replace_strict(names)
+    )
     charts = [
         points(
             found.filter(pl.col("kind") == kind, pl.col("level") == level),

@@ -105,8 +105,6 @@ FOR_EVERYBODY = {
     "threats": "sets are for users; caps have one paper today",
 }
 NOT_YET_REACHED = {
-    "advlab.papers.benign.measures.good_run": "every experiment of the paper will report it",
-    "advlab.papers.benign.theory.assumptions": "every experiment of the paper will report it",
     "advlab.papers.cgro.theory.growth": "the growth lemmas along a run",
     "advlab.papers.cgro.theory.recursion": "growth's exact step",
     "advlab.papers.purification.measures.linearity": "how far FGM is from the worst case",

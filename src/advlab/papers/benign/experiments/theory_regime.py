@@ -17,7 +17,7 @@ import polars as pl
 
 from .... import lab
 from ....models import SHAPES as ACTIVATIONS
-from ....report import Assumption, Claims, Verdict, empirical, theorem
+from ....report import Assumption, Claims, Verdict, empirical, ours, theorem
 from ....report.charts import AnyChart, panels, points
 from ..theory import first_step_floor, smallest_inside, span_distance_bound
 from ._parts import conditions
@@ -69,6 +69,11 @@ ABOUT = lab.About(
         "16a": empirical(
             "at alpha = 0.1 ||mu|| the weights of every good run have a cosine of 0.99 or more "
             "with those of standard training",
+            NAME,
+        ),
+        "16c": ours(
+            "that cosine is 0.99 or more on every good run with alpha at most a third of "
+            "||mu||^2 sqrt(n/d), the size of the margin",
             NAME,
         ),
         "21": theorem(
@@ -134,7 +139,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     found = [CLAIMS.share("good", _flags(inside, "good"), 0.8, what="being a good run")]
     for label, name in _LEMMAS.items():
         rows = kinked if label.startswith("13") else good
-        rows = rows.filter(pl.col("ratio") <= 0.1 * (1 + ROUNDING)) if label == "16a" else rows
+        rows = rows.filter(_NEAR[label]) if label in _NEAR else rows
         found.append(CLAIMS.every(label, _flags(rows, label), what=name))
     found.append(CLAIMS.every("21", _all_pass(good), what="all three activations"))
     return found
@@ -150,7 +155,13 @@ _LEMMAS = {
     "13c": "no lost pair",
     "14": "no fall of a margin",
     "16a": "cosine of 0.99 or more",
+    "16c": "cosine of 0.99 or more",
 }
+_NEAR = {
+    "16a": pl.col("ratio") <= 0.1 * (1 + ROUNDING),
+    "16c": pl.col("alpha") <= pl.col("mu_norm") ** 2 * (pl.col("n") / pl.col("d")).sqrt() / 3,
+}
+"""Radii of the claims about closeness to standard training."""
 
 
 def _flags(rows: pl.DataFrame, label: str) -> dict[str, pl.Series]:
@@ -192,6 +203,7 @@ def _runs(table: pl.DataFrame) -> pl.DataFrame:
         pl.col("lost pairs").eq(0).alias("13c"),
         pl.col("relative step").ge(-ZERO).alias("14"),
         pl.col("cosine").ge(0.99).alias("16a"),
+        pl.col("cosine").ge(0.99).alias("16c"),
     )
 
 

@@ -73,7 +73,7 @@ def test_a_seed_gives_the_same_numbers_alone_and_in_company():
 
 
 def test_a_last_bit_does_not_change_what_is_measured(monkeypatch):
-    """Processors and stacks round differently. In float32 that moved losses by 0.3 %."""
+    """Kernels and stacks round differently; in float32 stacks moved a loss by 0.3 %."""
     case = small(d=100, ratio=0.4, width=100, steps=250, tested=200)
     vectors, plain = mnist_runs._vectors, mnist_runs.compute(case)
 

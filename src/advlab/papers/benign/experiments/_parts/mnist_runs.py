@@ -7,8 +7,8 @@ and with alpha in proportion to ||mu|| a larger ||mu|| is the same problem in ot
 changes is the training: larger inputs have larger gradients, at the same rate and start.
 
 Training and attack are those of `synthetic_runs`, but in float64: in float32 the last bit of a
-product, which depends on the processor and on how many replicates are stacked, has moved losses by
-0.3 % after 250 steps, and rank correlations with them. Seeds see the same images in every setting.
+product, which depends on kernels and on how many replicates are stacked, has moved a loss by 0.3 %
+after 250 steps. Seeds see the same images in every setting.
 Accuracy under PGD is an upper bound of robust accuracy, and its error a lower bound.
 """
 

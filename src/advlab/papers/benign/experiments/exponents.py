@@ -56,13 +56,17 @@ LEVELS = (0.75, 0.8, 0.85)
 MIDDLE = 0.8
 FACTORS = (0.7, 0.9, 1.15, 1.45, 1.9)
 KINDS = {"clean": "clean_error", "robust": "robust_error"}
-LAYERS: dict[str, dict[str, Any]] = {"both": RELU, "first": {"activation": "relu", "init": "torch"}}
+Layers = Literal["both", "first"]
+LAYERS: dict[Layers, dict[str, Any]] = {
+    "both": RELU,
+    "first": {"activation": "relu", "init": "torch"},
+}
 
 
 class Case(synthetic_runs.Case):
     """A run of Figure 1 with both layers and biases trained, or with the first layer's weights."""
 
-    layers: Literal["both", "first"] = "both"
+    layers: Layers = "both"
 
     @model_validator(mode="after")
     def _sizes(self) -> "Case":

@@ -124,7 +124,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     strong = top.filter(pl.col("mu_norm") >= 6)
     excess = strong.with_columns(away=pl.col("robust_error") - pl.col("beta"))
     claims = Claims(ABOUT.claims)
-    error, what = "robust_error", {"what": "robust test error"}
+    error, named = "robust_error", "robust test error"
     best = strong.group_by("seed").agg(away=pl.col("clean_error").mean() - BETA)
     near = sample(excess, "away", by="mu_norm")
     return with_note(
@@ -133,8 +133,8 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
             claims.below("2Ed", _decades(table), 1, what="largest ratio of a run's losses"),
             claims.equal("3a", near, 0, CLOSE, what="robust test error less beta"),
             claims.above("3b", _lead(top), 0, what="robust test error at ||mu|| = 4 less another"),
-            claims.increasing("3c", middle, "d", error, **what),
-            claims.increasing("3d", bottom, "ratio", error, **what),
+            claims.increasing("3c", middle, "d", error, what=named),
+            claims.increasing("3d", bottom, "ratio", error, what=named),
             fits_robustly(claims, "5Ea", last),
             claims.equal(
                 "5Eb",

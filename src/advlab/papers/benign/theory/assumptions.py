@@ -114,7 +114,8 @@ def smallest_inside(C: Scalar, n: int, width: int, ratio: Scalar, delta: Scalar)
         smallest_inside(10, 76, 76, 0.1, 0.05)  # ||mu|| = 140, d = 14,896,000
     """
     c, share, risk = scalar("C", C), scalar("ratio", ratio), scalar("delta", delta)
-    positive("C", c), positive("n", n), positive("width", width)
+    for name, value in (("C", c), ("n", n), ("width", width)):
+        positive(name, value)
     if not 0 <= share <= 1 or not 0 < risk < 0.5:
         raise AdvlabError("a ratio from 0 to 1 and a delta between 0 and 1/2", f"{ratio}, {delta}")
     log_n, length = log(n / risk), 1.0

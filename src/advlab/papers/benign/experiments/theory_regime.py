@@ -18,7 +18,7 @@ import polars as pl
 from .... import lab
 from ....models import SHAPES as ACTIVATIONS
 from ....report import Assumption, Claims, Verdict, empirical, ours, theorem
-from ....report.charts import AnyChart, panels, points
+from ....report.charts import AnyChart, curves, panels
 from ..theory import first_step_floor, smallest_inside, span_distance_bound
 from ._parts import conditions
 from ._parts.conditions import ASKED, DELTA, NAME, ROUNDING
@@ -230,7 +230,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
               "13a": "13a: 5 % active", "13b": "13b: counts do not fall",
               "14": "14: margins do not fall", "16a": "16a: cosine of 0.99"}  # fmt: skip
     shares = [
-        points(
+        curves(
             near.with_columns(pl.col(label).cast(pl.Float64)), "C", label, "network",
             title=title, y_title="share of runs", **look,
         )
@@ -240,15 +240,15 @@ def figure(table: pl.DataFrame) -> AnyChart:
     numbers = near.with_columns(
         margin=pl.col("normalised margin") / unit, excess=pl.col("clean error") - pl.col("beta")
     )
-    curves = {"active": ("Least active share (B.21)", 0.05),
+    levels = {"active": ("Least active share (B.21)", 0.05),
               "cosine": ("Least cosine with standard training", 0.99),
               "margin": ("Normalised margin over ||mu||² sqrt(n/d)", None),
               "excess": ("Clean test error less beta", 0.0)}  # fmt: skip
     others = [
-        points(
+        curves(
             numbers, "C", name, "network", title=title, y_title="mean over runs",
             theory=None if level is None else pl.DataFrame({name: [level]}), **look,
         )
-        for name, (title, level) in curves.items()
+        for name, (title, level) in levels.items()
     ]  # fmt: skip
     return panels([*shares, *others], columns=3)

@@ -104,10 +104,7 @@ FOR_EVERYBODY = {
     "models": "image networks are for users; the experiments on images will train them",
     "threats": "sets are for users; caps have one paper today",
 }
-NOT_YET_REACHED = {
-    "advlab.papers.benign.measures.good_run": "every experiment of the paper will report it",
-    "advlab.papers.benign.theory.assumptions": "every experiment of the paper will report it",
-}
+NOT_YET_REACHED: dict[str, str] = {}
 
 
 def users() -> dict[str, set[str]]:

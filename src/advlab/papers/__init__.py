@@ -6,7 +6,17 @@ from fnmatch import fnmatchcase
 from ..core.errors import AdvlabError
 
 ITEMS: dict[str, tuple[str, ...]] = {
-    "benign": ("lemmas", "fig1", "fig2", "fig3", "fig4", "fig5", "fig6"),
+    "benign": (
+        "lemmas",
+        "theory_regime",
+        "fig1",
+        "exponents",
+        "fig2",
+        "fig3",
+        "fig4",
+        "fig5",
+        "fig6",
+    ),
     "convergence": (
         "any_attack",
         "projected_deep",

@@ -1,5 +1,7 @@
 """Tables made small before they are drawn: one row per mark, at most ROWS rows."""
 
+from typing import Literal
+
 import numpy as np
 import polars as pl
 
@@ -10,6 +12,8 @@ POINTS = 150
 """Points of one curve: more cannot be told apart in a panel."""
 DIGITS = 5
 """Significant digits: more would only make the page longer."""
+Band = Literal["standard deviation", "standard error"]
+"""How far the band around a mean reaches."""
 
 
 def means(
@@ -20,13 +24,17 @@ def means(
     *,
     log_x: bool = False,
     log_y: bool = False,
+    band: Band = "standard deviation",
 ) -> pl.DataFrame:
     """Rows (x, color, y, low, high, replicates): the mean of y and one standard deviation each way.
 
-    A mean that is not a number, or not positive on a log axis, is null and leaves a gap.
+    With `band="standard error"` it is one standard error of the mean each way. A mean that is not a
+    number, or not positive on a log axis, is null and leaves a gap.
     """
     rows = _thin(_picked(table, x, y, color), log_x)
     spread = pl.col("y").std().fill_null(0.0)
+    if band == "standard error":
+        spread = spread / pl.len().sqrt()
     rows = rows.group_by("x", "color", "rank").agg(
         y=pl.col("y").mean(),
         low=pl.col("y").mean() - spread,

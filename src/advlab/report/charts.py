@@ -37,18 +37,20 @@ def curves(
     y_title: str = "",
     log_x: bool = False,
     log_y: bool = False,
+    band: aggregate.Band = "standard deviation",
 ) -> alt.LayerChart:
-    """The mean of y at each x, in a band of one standard deviation over the rows there.
+    """The mean of y at each x, in a band of one standard deviation over the rows there, or of one
+    standard error.
 
     `theory` has the same columns and is drawn dashed; without the column x it is level lines.
     """
-    rows = aggregate.means(table, x, y, color, log_x=log_x, log_y=log_y)
+    rows = aggregate.means(table, x, y, color, log_x=log_x, log_y=log_y, band=band)
     axes = _Axes(table, x, y, color, x_title, y_title, log_x, log_y)
-    band = axes.chart(rows).mark_area(opacity=0.16).encode(y=axes.y("low"), y2="high")
+    around = axes.chart(rows).mark_area(opacity=0.16).encode(y=axes.y("low"), y2="high")
     # Only points carry a tooltip of their own place, so the line has invisible ones.
     line = axes.chart(rows).mark_line(point=alt.OverlayMarkDef(opacity=0, size=90))
     line = line.encode(y=axes.y("y"), tooltip=axes.tooltip(rows))
-    return _layer([band, line, *axes.dashed(theory)], title)
+    return _layer([around, line, *axes.dashed(theory)], title)
 
 
 def points(
@@ -63,9 +65,10 @@ def points(
     y_title: str = "",
     log_x: bool = False,
     log_y: bool = False,
+    band: aggregate.Band = "standard deviation",
 ) -> alt.LayerChart:
-    """The mean of y at each x as a point, with an error bar of one standard deviation."""
-    rows = aggregate.means(table, x, y, color, log_x=log_x, log_y=log_y)
+    """The mean of y at each x as a point, with an error bar of one standard deviation or error."""
+    rows = aggregate.means(table, x, y, color, log_x=log_x, log_y=log_y, band=band)
     axes = _Axes(table, x, y, color, x_title, y_title, log_x, log_y, padding=14)
     bars = axes.chart(rows).mark_rule(strokeWidth=1.5).encode(y=axes.y("low"), y2="high")
     dots = axes.chart(rows).mark_point(filled=True, size=60, opacity=1)

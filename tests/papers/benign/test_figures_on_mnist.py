@@ -1,11 +1,9 @@
 """Figures 4, 5 and 6 on made-up tables, true and false, on the stand-in and on small files."""
 
-from itertools import product
-
-import numpy as np
 import polars as pl
 import pytest
 import torch
+from specimens_benign import curves6, map4, map5
 
 from advlab import lab
 from advlab.core.randomness import generator
@@ -71,7 +69,33 @@ def test_a_seed_gives_the_same_numbers_alone_and_in_company():
     both = mnist_runs.compute(small()).filter(seed=1)
     alone = mnist_runs.compute(small(seed=1, replicates=1))
     assert both["robust_error"].to_list() == alone["robust_error"].to_list()
-    assert both["loss"].to_list() == pytest.approx(alone["loss"].to_list(), rel=1e-5)
+    assert both["loss"].to_list() == pytest.approx(alone["loss"].to_list(), rel=1e-11)
+
+
+def test_a_last_bit_does_not_change_what_is_measured(monkeypatch):
+    """Kernels and stacks round differently; in float32 stacks moved a loss by 0.3 %."""
+    case = small(d=100, ratio=0.4, width=100, steps=250, tested=200)
+    vectors, plain = mnist_runs._vectors, mnist_runs.compute(case)
+
+    def rounded_otherwise(*args):
+        x, y = vectors(*args)
+        return mnist_runs.LabelledStack(x * (1 + 2**-52), y)
+
+    monkeypatch.setattr(mnist_runs, "_vectors", rounded_otherwise)
+    again = mnist_runs.compute(case)
+    assert plain["loss"].to_list() == pytest.approx(again["loss"].to_list(), rel=1e-9)
+    assert plain["robust_error"].to_list() == again["robust_error"].to_list()
+
+
+def test_images_are_no_mixture():
+    rows = mnist_runs.compute(small(steps=3)).with_columns(
+        mu_norm=pl.lit(5.0), d=pl.lit(49), ratio=pl.lit(0.1), beta=pl.lit(0.0), n=pl.lit(20),
+        width=pl.lit(16),
+    )  # fmt: skip
+    found = {one.name: one.holds for one in fig5.assumptions(rows)}
+    assert found == {
+        "Assumption 1": False, "step size": False, "noisy mixture": False, "good run": None
+    }  # fmt: skip
 
 
 def test_labels_are_never_flipped():
@@ -114,20 +138,6 @@ def test_the_paper_scale_is_the_papers(module):
 # Verdicts
 
 
-def map4(clean: float, robust: float, rising: bool = True) -> pl.DataFrame:
-    """Accuracies that cross 0.8 at d = (||mu||/0.05)^p, with an exponent p of each kind."""
-    rng, rows = np.random.default_rng(0), []
-    lengths, dims = np.geomspace(0.05, 3.2, 25), (25, 100, 289, 784)
-    for mu, d, seed in product(lengths, dims, range(5)):
-        row = {"mu_norm": mu, "d": d, "seed": seed, "source": "mnist"}
-        for name, power in (("clean_accuracy", clean), ("robust_accuracy", robust)):
-            far = np.log(mu / 0.05) - np.log(d) / power + 0.01 * rng.standard_normal()
-            accuracy = 0.5 + 0.5 / (1 + np.exp(-4 * far) * 2 / 3)
-            row[name] = accuracy if rising else 1.5 - accuracy
-        rows.append(row)
-    return pl.DataFrame(rows)
-
-
 def decided4(table: pl.DataFrame) -> list[str]:
     return outcomes(fig4.verdicts(table), fig4.ABOUT)
 
@@ -140,7 +150,7 @@ def test_figure_4_refutes_other_exponents_each_by_itself():
     yes, no = "supported", "refuted"
     assert decided4(map4(clean=2.2, robust=2)) == [yes, yes, no, yes, yes]
     assert decided4(map4(clean=4, robust=3)) == [yes, yes, yes, no, yes]
-    assert decided4(map4(clean=3.2, robust=4)) == [yes, yes, yes, no, no]
+    assert decided4(map4(clean=3.7, robust=4.2)) == [yes, yes, yes, no, no]
 
 
 def test_figure_4_refutes_accuracies_that_fall_with_the_signal():
@@ -150,17 +160,6 @@ def test_figure_4_refutes_accuracies_that_fall_with_the_signal():
 def test_figure_4_does_not_decide_exponents_without_a_transition():
     flat = map4(clean=4, robust=2).with_columns(clean_accuracy=pl.lit(0.99))
     assert decided4(flat) == ["refuted", "supported", "undecided", "supported", "undecided"]
-
-
-def map5(slope: float, noise: float = 0.002) -> pl.DataFrame:
-    """Accuracies that cross 0.75 at the ratio 0.25 + slope log10(d/140)."""
-    rng, rows = np.random.default_rng(0), []
-    for side, ratio, seed in product((5, 7, 10, 14, 20, 28), fig5.RATIOS, range(5)):
-        contour = 0.25 + slope * np.log10(side**2 / 140) + noise * rng.standard_normal()
-        accuracy = 0.5 + 0.5 / (1 + np.exp((ratio - contour) / 0.04))
-        row = {"d": side**2, "ratio": ratio, "seed": seed, "source": "mnist"}
-        rows.append({**row, "robust_accuracy": accuracy})
-    return pl.DataFrame(rows)
 
 
 @pytest.mark.parametrize(
@@ -174,22 +173,6 @@ def test_figure_5_is_decided_by_how_contours_turn(slope, noise, outcome):
 def test_figure_5_is_undecided_where_a_contour_is_missing():
     high = map5(-0.05).with_columns(0.2 + 0.8 * pl.col("robust_accuracy"))
     assert outcomes(fig5.verdicts(high.filter(ratio=0.05)), fig5.ABOUT) == ["undecided"]
-
-
-def curves6(loss: float = 0.005, error: float = 0.01, **worse: float) -> pl.DataFrame:
-    """Runs that end with this loss and error; `worse` are those of one decisive setting."""
-    rng, rows = np.random.default_rng(0), []
-    settings = dict.fromkeys(one for column in fig6.COLUMNS.values() for one in column)
-    for (mu, side, ratio), seed, step in product(settings, range(5), (10, 1000)):
-        end = {"loss": loss, "robust_error": error}
-        if (mu, side, ratio) == (5.0, 32, 0.1):
-            end |= worse
-        if mu < 5 or ratio > 0.1 or step < 1000:  # not what the claims are about
-            end = {"loss": 0.5, "robust_error": 0.5}
-        noisy = {name: value * (1 + 0.05 * rng.standard_normal()) for name, value in end.items()}
-        row = {"mu_norm": mu, "d": side**2, "ratio": ratio, "seed": seed, "step": step}
-        rows.append({**row, "steps": 1000, "source": "mnist", **noisy})
-    return pl.DataFrame(rows)
 
 
 def decided6(table: pl.DataFrame) -> list[str]:

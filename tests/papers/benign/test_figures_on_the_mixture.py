@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from specimens_benign import curve_table, heat_table, ratio_table
 
 from advlab import lab
 from advlab.core.errors import AdvlabError
@@ -11,8 +12,10 @@ from advlab.core.randomness import generators
 from advlab.losses import ModelLoss, margin
 from advlab.models import Stack, TwoLayer
 from advlab.papers.benign.data import NoisyMixture
+from advlab.papers.benign.experiments import exponents as exponents_of_fig1
 from advlab.papers.benign.experiments import fig1, fig2, fig3
 from advlab.papers.benign.experiments._parts.contours import crossings, exponents
+from advlab.papers.benign.experiments._parts.synthetic_claims import checked
 from advlab.papers.benign.experiments._parts.synthetic_runs import (
     ATTACK,
     RELU,
@@ -24,7 +27,7 @@ from advlab.papers.benign.theory import averaging_contour, robust_upper_bound
 from advlab.training import fit
 
 
-@pytest.mark.parametrize("name", ["fig1", "fig2", "fig3"])
+@pytest.mark.parametrize("name", ["fig1", "fig2", "fig3", "exponents"])
 def test_a_figure_runs_end_to_end(name, tmp_path):
     result = lab.run(f"benign/{name}", scale="smoke", jobs=1, out=tmp_path)
     assert not result.failed
@@ -106,24 +109,6 @@ def test_a_map_without_a_crossing_has_no_contour():
     assert np.isnan(exponents(crossings(flat, "mu_norm", "d", "clean", 0.55), "mu_norm", "d")[0])
 
 
-def heat_table(clean=4.0, robust=2.0, **what) -> pl.DataFrame:
-    """Maps with contours d ~ mu^power for clean and robust accuracy; `what` replaces columns."""
-    rows = []
-    for seed in range(5):
-        for mu in fig1._LAPTOP:
-            for d in (1000, 2000, 5000, 10000, 18000):
-                errors = [
-                    0.1 + 0.4 * np.exp(-(1 + 0.01 * seed) * (mu / 3) ** power * 1000 / d)
-                    for power in (clean, robust)
-                ]
-                rows.append(
-                    {"seed": seed, "mu_norm": float(mu), "d": d, "ratio": 0.1, "beta": 0.1}
-                    | {"n": 100, "tested": 2000, "train_error": 0.0}
-                    | {"clean_error": errors[0], "robust_error": max(errors)}
-                )
-    return pl.DataFrame(rows).with_columns(**{name: pl.lit(v) for name, v in what.items()})
-
-
 def outcomes(figure, table) -> dict[str, str]:
     return {one.id: one.outcome for one in figure.verdicts(table)}
 
@@ -153,23 +138,6 @@ def test_the_contour_of_the_bound_is_where_the_bound_is():
     np.testing.assert_allclose(error, 0.2)
 
 
-def curve_table(**what) -> pl.DataFrame:
-    """Runs of figure 2 in which its claims hold; `what` replaces columns by expressions."""
-    noise = np.random.default_rng(1)
-    rows = []
-    for seed in range(10):
-        for mu, d, ratio in dict.fromkeys(one for row in fig2.ROWS.values() for one in row):
-            for step in (0, 1, 10, 100, 500):
-                worse = 0.05 * ratio * d / mu**4 + 0.3 / (1 + step)
-                rows.append(
-                    {"seed": seed, "mu_norm": mu, "d": d, "ratio": ratio, "step": step}
-                    | {"beta": 0.1, "n": 100, "tested": 2000, "train_error": 0.0}
-                    | {"loss": 1 / (1 + step), "clean_error": 0.1 + 1e-3 * noise.standard_normal()}
-                    | {"robust_error": 0.105 + worse + 1e-4 * noise.standard_normal()}
-                )
-    return pl.DataFrame(rows).with_columns(**what)
-
-
 def test_figure_2_supports_what_is_true():
     assert set(outcomes(fig2, curve_table()).values()) == {"supported"}
 
@@ -192,20 +160,8 @@ def test_figure_2_refutes_what_is_false(what, id):
     assert outcomes(fig2, curve_table(**what))[id] == "refuted"
 
 
-def ratio_table(sign=1, **what) -> pl.DataFrame:
-    rows = [
-        {"seed": seed, "mu_norm": 5.0, "d": d, "ratio": ratio, "beta": 0.1, "n": 100}
-        | {"tested": 2000, "train_error": 0.0}
-        | {"robust_error": 0.11 + ratio * (0.5 + 0.01 * seed) * (1 + sign * (d / 6000 - 0.5))}
-        for seed in range(5)
-        for d in (500, 1000, 2000, 3000, 4500, 6000)
-        for ratio in (*fig3._RATIOS, 0.6, 0.9, 1.5, 2.0)
-    ]
-    return pl.DataFrame(rows).with_columns(**{name: pl.lit(v) for name, v in what.items()})
-
-
 def test_figure_3_decides_both_ways():
-    assert set(outcomes(fig3, ratio_table(tested=10)).values()) == {"supported"}
+    assert set(outcomes(fig3, ratio_table()).values()) == {"supported"}
     assert outcomes(fig3, ratio_table(sign=-1))["18"] == "refuted"
     assert outcomes(fig3, ratio_table(train_error=0.02))["5E"] == "refuted"
     assert outcomes(fig3, ratio_table(robust_error=0.05))["6E"] == "refuted"
@@ -214,3 +170,24 @@ def test_figure_3_decides_both_ways():
 def test_the_averaging_contour_of_figure_3_agrees_with_that_of_figure_1():
     ratio = fig3._averaging_ratio(100, 3000.0)
     np.testing.assert_allclose(averaging_contour(5.0, 0.8, 100, 0.1, ratio), 3000, rtol=1e-6)
+
+
+@pytest.mark.parametrize("wrong", [{"d": 99}, {"ratio": 2.0}])
+def test_settings_in_which_the_question_makes_no_sense_are_refused_in_a_line(wrong):
+    setting = {"mu_norm": 1.0, "d": 100, "ratio": 0.1, "n": 100} | wrong
+    with pytest.raises(AdvlabError) as refused:
+        exponents_of_fig1.Case(**setting)
+    assert "\n" not in str(refused.value)
+    with pytest.raises(AdvlabError):
+        checked([Case(**setting)])
+
+
+@pytest.mark.parametrize("figure", [fig1, fig2, fig3])
+def test_figures_say_what_they_reach_of_assumption_1(figure):
+    table = {fig1: heat_table, fig2: curve_table, fig3: ratio_table}[figure]()
+    found = {one.name: one for one in figure.assumptions(table.with_columns(width=pl.lit(1000)))}
+    assert found["Assumption 1"].holds is False
+    assert found["Assumption 1"].reached < 1
+    assert "(3) not met" in found["Assumption 1"].condition
+    assert found["step size"].holds is False
+    assert 0 <= found["good run"].reached < 0.95

@@ -5,8 +5,8 @@ Robust training loss and robust test error against iterations, for signals ||mu|
 (bottom). The paper: the loss goes to 0, the error to beta = 0.1; smaller ||mu||, larger d and a
 larger ratio are worse (Section 5).
 
-Bands are one standard deviation over the runs. At laptop scale there are six seeds, and training
-stops at half of its 1000 steps, just before the rate falls to 0.01.
+Bands are one standard error over the runs, as in the paper. At laptop scale there are six seeds,
+and training stops at half of its 1000 steps, just before the rate falls to 0.01.
 """
 
 from itertools import pairwise
@@ -14,9 +14,16 @@ from itertools import pairwise
 import polars as pl
 
 from .... import lab
-from ....report import Claims, Verdict, sample
+from ....report import Assumption, Claims, Verdict, empirical, sample, theorem
 from ....report.charts import AnyChart, curves, panels
-from ._parts.synthetic_claims import fits_robustly, is_not_beaten, with_note
+from ._parts.synthetic_claims import (
+    STANDS,
+    checked,
+    fits_robustly,
+    is_not_beaten,
+    reached,
+    with_note,
+)
 from ._parts.synthetic_runs import Case as Case
 from ._parts.synthetic_runs import mixture
 
@@ -26,20 +33,31 @@ ABOUT = lab.About(
     title="Robust training loss goes to 0, robust test error to the noise rate",
     seconds={"smoke": 5, "laptop": 480, "paper": 1500},
     looks=1,
+    reduced={"laptop": "500 of 1000 steps, 6 of 10 seeds"},
     claims={
-        "2E": "The robust training loss falls below 0.01",
-        "2Ed": "and it falls over each decade of iterations",
-        "3a": "With ||mu|| >= 6 at d = 1000 the robust test error goes to beta",
-        "3b": "The robust test error does not rise with ||mu||",
-        "3c": "The robust test error does not fall with d",
-        "3d": "The robust test error does not fall with alpha/||mu||",
-        "5Ea": "Every network fits all its training points robustly, flipped or not",
-        "5Eb": "and yet the clean test error stays at beta",
-        "6E": "No network beats the lower bound of Theorem 3.2",
+        "2E": empirical("The robust training loss falls below 0.01"),
+        "2Ed": empirical("and it falls over each decade of iterations"),
+        "3a": empirical(
+            "With ||mu|| >= 6 at d = 1000 the robust test error goes to beta, up to 0.03"
+        ),
+        "3b": empirical(
+            "A smaller ||mu|| is worse: the robust test error at ||mu|| = 4 is above that at 6, 8 "
+            "and 10"
+        ),
+        "3c": empirical("A larger d is worse: the robust test error rises from each d to the next"),
+        "3d": empirical(
+            "A larger alpha/||mu|| is worse: the robust test error rises from each to the next"
+        ),
+        "5Ea": empirical("Every network fits all its training points robustly, flipped or not"),
+        "5Eb": empirical("and yet with ||mu|| >= 6 the clean test error stays at beta, up to 0.02"),
+        "6E": theorem(STANDS),
     },
 )
 NAME = "benign/fig2 decisive"
-BETA, CLOSE = 0.1, 0.03
+BETA = 0.1
+CLOSE, STAYS = 0.03, 0.02
+"""What "goes to beta" and "stays at beta" mean: a coin's 0.5, and an error on one clean point
+in 30, are further off."""
 ROWS = {
     "mu_norm": [(mu, 1000, 0.1) for mu in (4.0, 6.0, 8.0, 10.0)],
     "d": [(5.0, d, 0.1) for d in (500, 1000, 1500)],
@@ -56,13 +74,14 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
         "paper": (1000, 10, 1, {}),
     }[scale]
     shown = tuple(step for step in TIMES if step < steps)
-    return [
-        Case(
-            mu_norm=mu, d=d, ratio=ratio, beta=BETA, steps=steps, measured_at=shown, **settings, **b
-        )
-        for b in lab.blocks(seeds or usual, block)
-        for mu, d, ratio in dict.fromkeys(one for row in ROWS.values() for one in row)
-    ]
+    fixed = {"beta": BETA, "steps": steps, "measured_at": shown, **settings}
+    return checked(
+        [
+            Case(mu_norm=mu, d=d, ratio=ratio, **fixed, **some)
+            for some in lab.blocks(seeds or usual, block)
+            for mu, d, ratio in dict.fromkeys(one for row in ROWS.values() for one in row)
+        ]
+    )
 
 
 def compute(case: Case) -> pl.DataFrame:
@@ -77,7 +96,8 @@ def figure(table: pl.DataFrame) -> AnyChart:
         ("ratio", "alpha/||mu||", "||mu|| = 5, d = 1000"),
     ):
         rows = _row(table, name).rename({name: color})
-        shared = {"color": color, "title": fixed, "x_title": "iterations", "log_x": True}
+        shared = {"color": color, "title": fixed, "x_title": "iterations", "log_x": True,
+                  "band": "standard error"}  # fmt: skip
         charts.append(
             curves(rows, "step", "loss", y_title="robust training loss", log_y=True, **shared)
         )
@@ -94,29 +114,33 @@ def figure(table: pl.DataFrame) -> AnyChart:
     return panels(charts, columns=2)
 
 
+def assumptions(table: pl.DataFrame) -> list[Assumption]:
+    return reached(table)
+
+
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     last = table.filter(pl.col("step") == pl.col("step").max())
     top, middle, bottom = (_row(last, name) for name in ROWS)
     strong = top.filter(pl.col("mu_norm") >= 6)
     excess = strong.with_columns(away=pl.col("robust_error") - pl.col("beta"))
-    one_error = (BETA * (1 - BETA) / table["tested"][0]) ** 0.5
     claims = Claims(ABOUT.claims)
-    error, slack = "robust_error", {"slack": one_error, "what": "robust test error"}
+    error, named = "robust_error", "robust test error"
     best = strong.group_by("seed").agg(away=pl.col("clean_error").mean() - BETA)
     near = sample(excess, "away", by="mu_norm")
     return with_note(
         [
             claims.below("2E", _worst(last), 0.01, what="largest final loss of a run"),
             claims.below("2Ed", _decades(table), 1, what="largest ratio of a run's losses"),
-            claims.within("3a", near, -CLOSE, CLOSE, what="robust test error less beta"),
-            claims.decreasing("3b", top, "mu_norm", error, **slack),
-            claims.increasing("3c", middle, "d", error, **slack),
-            claims.increasing("3d", bottom, "ratio", error, **slack),
+            claims.equal("3a", near, 0, CLOSE, what="robust test error less beta"),
+            claims.above("3b", _lead(top), 0, what="robust test error at ||mu|| = 4 less another"),
+            claims.increasing("3c", middle, "d", error, what=named),
+            claims.increasing("3d", bottom, "ratio", error, what=named),
             fits_robustly(claims, "5Ea", last),
-            claims.above(
+            claims.equal(
                 "5Eb",
                 sample(best, "away"),
-                -2 * one_error,
+                0,
+                STAYS,
                 what="clean test error less beta, mean over ||mu|| >= 6,",
             ),
             is_not_beaten(claims, "6E", last),
@@ -128,6 +152,17 @@ def _row(table: pl.DataFrame, name: str) -> pl.DataFrame:
     """The runs of the figure's row where `name` varies."""
     settings = pl.DataFrame(ROWS[name], schema=["mu_norm", "d", "ratio"], orient="row")
     return table.join(settings, on=["mu_norm", "d", "ratio"], how="semi")
+
+
+def _lead(top: pl.DataFrame) -> dict[str, pl.Series]:
+    """The error of the smallest signal less that of each other one, by seed."""
+    levels = top["mu_norm"].unique().sort()
+    least = top.filter(pl.col("mu_norm") == levels[0]).sort("seed")
+    return {
+        f"||mu|| = {level:g}": least["robust_error"]
+        - top.filter(pl.col("mu_norm") == level).sort("seed")["robust_error"]
+        for level in levels[1:]
+    }
 
 
 def _worst(last: pl.DataFrame) -> pl.Series | dict[str, pl.Series]:

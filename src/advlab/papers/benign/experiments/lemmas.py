@@ -8,8 +8,11 @@ loss falls to 0, flipped labels and all, while clean test error stays at beta.
 
 Symmetric start with omega = eta/sqrt(m d), fixed top layer, exactly beta n flips, PGD-20 with step
 alpha/5, float64; n = 20, d = 3000, ||mu|| = 10, m = 50, alpha = 1, beta = 0.1, eta = 0.8 n/d. Not
-as in the paper: Assumption 1 asks for eta <= 1/(C d^2), which would take millions of steps.
-Main runs are measured at every step, the others at eight steps per decade of t.
+as in the paper: Assumption 1 asks for eta <= 1/(C d^2), which would take millions of steps, and for
+a large C, which is about 1 here (0.2 at alpha = ||mu||). So the claims ask whether the lemmas reach
+beyond their assumption, and are empirical; what the theorems promise under it alone (1, 13a, 16a,
+21) is outside of these runs and is decided in `theory_regime`. Theorem 3.2 and Lemma B.2 need no
+assumption. Main runs are measured at every step, the others at eight steps per decade of t.
 """
 
 import math
@@ -20,11 +23,13 @@ import polars as pl
 
 from .... import lab
 from ....models import SHAPES as ACTIVATIONS
-from ....report import Claims, Verdict
+from ....report import Assumption, Claims, Verdict
 from ....report.samples import changes, ends, groups
 from ..theory import first_step_floor, robust_error_lower_bound, span_distance_bound
+from ._parts import conditions
+from ._parts.lemmas_claims import WORDS
 from ._parts.lemmas_figure import figure as figure
-from ._parts.lemmas_runs import SHAPES, measured_run
+from ._parts.lemmas_runs import SHAPES, SPEED, measured_run
 from ._parts.lemmas_runs import LemmasCase as Case
 
 ABOUT = lab.About(
@@ -33,48 +38,19 @@ ABOUT = lab.About(
     title="The lemmas of benign overfitting along a run",
     seconds={"smoke": 5, "laptop": 360, "paper": 6000},
     looks=3,
-    claims={
-        "1": "the robust training error is 0 at every t >= 1",
-        "2a": "the robust training loss ends below 0.01",
-        "2b": "the robust training loss falls over each decade of t",
-        "4": "the clean test error is within 2 standard errors of beta, even at alpha = ||mu||",
-        "5a": "flipped labels are learnt robustly: no error on them at the end",
-        "5b": "the test error stays at least beta, less 2 standard errors",
-        "6a": "no network's robust test error is below Theorem 3.2, less 3 standard errors",
-        "6b": "nor below its tight form",
-        "6c": "at alpha = ||mu|| no robust test error is below 1/2, less 3 standard errors",
-        "7": "Lemma B.2's certificate bounds the robust test error where its condition "
-        "holds, up to 2 standard errors",
-        "8a": "the ratio of loss gradients has no upward trend after t = 100",
-        "8b": "the ratio of loss gradients stays below 10",
-        "9a": "attacked inputs are within omega sqrt(m d)/eta of the span of the data",
-        "9b": "their distance to the span is proportional to omega",
-        "10": "<mu, y x~>/||mu||^2 stays in [1/3, 3] for clean and [-3, -1/3] for flipped "
-        "labels while n alpha^2/d <= 0.3",
-        "11": "the normalised margin is at least 0.1 ||mu||^2 sqrt(n/d), for all t >= 1 and all d",
-        "12": "the first step moves the weights by gamma ||mu||/10 of their size or more",
-        "13a": "without smoothness at least 5 % of examples and neurons are active, for "
-        "each neuron and example, at t = 0 and 1",
-        "13b": "without smoothness no neuron's or example's count falls from t = 0 to 1",
-        "13c": "without smoothness an active pair with y = a stays active, for all t >= 1",
-        "14": "no margin decreases anywhere in the balls",
-        "15": "the robust training loss falls at least like 1/sqrt(t)",
-        "16a": "at alpha = 0.1 ||mu|| the weights have a cosine of 0.99 or more with those "
-        "of standard training",
-        "16b": "the cosine with standard training falls when alpha grows",
-        "20a": "the distance to the span grows with the size of the start",
-        "20b": "the attack turns away from the mean of the data when the start grows",
-        "21": "all three activations pass claims 1, 2, 4 and 5",
-    },
+    reduced={"laptop": "600 steps where the paper trains until the loss is as small as one likes"},
+    claims=WORDS,
 )
 CLAIMS = Claims(ABOUT.claims)
 
 REPLICATES = {"smoke": (2, 2), "laptop": (40, 30), "paper": (100, 100)}
-"""Of the main runs and those by radius, and of the others. With 40 a claim about each replicate in
-each of 12 groups may fail once and is still decided; with 30 it must hold in all."""
+"""Of the main runs and those by radius, and of the others."""
 STEPS = {"smoke": (10, 3), "laptop": (600, 300), "paper": (3000, 3000)}
 """Of the main runs, and of the others."""
 ROUNDING = 1e-12
+SHORT = 0.03
+"""How far below a bound a measured error may be: 4.5 standard errors of 2000 fresh points. Networks
+that see the flips of the test labels, or attacks that miss half of the points, are further off."""
 KEYS = ("kind", "activation", "d", "alpha", "ratio")
 
 
@@ -98,6 +74,15 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
 
 def compute(case: Case) -> pl.DataFrame:
     return measured_run(case)
+
+
+def assumptions(table: pl.DataFrame) -> list[Assumption]:
+    """What the main runs and those by radius reach."""
+    known = table.filter(pl.col("kind").is_in(["main", "radius"]))
+    eta = SPEED * pl.col("n") / pl.col("d")
+    omega = pl.col("ratio") * eta / (pl.col("width") * pl.col("d")).sqrt()
+    found = conditions.settings(known, eta=eta, omega=omega)
+    return [*conditions.reached(found), conditions.good_draws(found, flips="count")]
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
@@ -130,20 +115,21 @@ def _runs(table: pl.DataFrame) -> pl.DataFrame:
     end = ends(table).select(
         *by, "n", "mu_norm", "beta", "width", "tests", "L_rob", "clean error", "robust error",
         "noisy training error", "certificate", "certified", "q",
-        deviation=(error - pl.col("beta")) / _standard_error(pl.col("beta")),
+        deviation=error - pl.col("beta"),
     )  # fmt: skip
     return (
         worst.join(start, on=by).join(second.select(*by, idle_later=shares), on=by).join(end, on=by)
     )
 
 
-def _standard_error(share: pl.Expr) -> pl.Expr:
-    return (share * (1 - share) / pl.col("tests")).sqrt()
-
-
 def _every_run(label: str, rows: pl.DataFrame, holds: pl.Expr, *by: str) -> Verdict:
     """A claim about every run of each group."""
     return CLAIMS.every(label, groups(rows.with_columns(holds=holds), "holds", *by))
+
+
+def _most_runs(label: str, rows: pl.DataFrame, holds: pl.Expr, *by: str) -> Verdict:
+    """A claim about at least 80 % of the runs of each group."""
+    return CLAIMS.share(label, groups(rows.with_columns(holds=holds), "holds", *by), 0.8)
 
 
 def _largest(rows: pl.DataFrame, value: pl.Expr) -> float | None:
@@ -174,7 +160,7 @@ def _training(table: pl.DataFrame, main: pl.DataFrame) -> list[Verdict]:
             what="change of log10 of the robust loss over a decade",
         ),
         _every_run("8a", halves, pl.col("after") <= 1.2 * pl.col("before"), "activation"),
-        _every_run("8b", main, ratio < 10, "activation"),
+        _most_runs("8b", main, ratio < 10, "activation"),
         CLAIMS.below(
             "15", _slopes(rows), -0.5, what="slope of log loss in log t over the last two decades"
         ),
@@ -205,7 +191,7 @@ def _matching(main: pl.DataFrame, decades: pl.DataFrame) -> Verdict:
         & (pl.col("noisy training error") == 0)
         & (pl.col("L_rob") < 0.01)
         & pl.col("falls")
-        & (pl.col("deviation").abs() <= 2)
+        & (pl.col("deviation").abs() <= 0.01)
     )
     each = main.join(falls, on=["activation", "seed"]).group_by("seed", maintain_order=True)
     seeds = each.agg(holds=passed.all() & (pl.len() == len(SHAPES)))
@@ -216,10 +202,9 @@ def _errors(runs: pl.DataFrame) -> list[Verdict]:
     main = runs.filter(pl.col("kind") == "main")
     known = runs.filter(pl.col("kind").is_in(["main", "radius"]))
     robust = pl.col("robust error")
-    noise = _standard_error(robust)
     equal = known.filter(pl.col("alpha") >= pl.col("mu_norm"))
     sure = runs.filter(pl.col("kind") != "beyond", pl.col("certified"))
-    clear = "robust error below the bound less 3 standard errors, the worst of all networks,"
+    clear = "bound less robust error, the largest of all networks,"
     return [
         CLAIMS.below(
             "1",
@@ -227,32 +212,37 @@ def _errors(runs: pl.DataFrame) -> list[Verdict]:
             ROUNDING,
             what="robust training error, the largest of all runs and steps,",
         ),
-        _every_run(
+        # An error of one fresh clean point in 90 is missed; so is the 1/2 of a coin.
+        CLAIMS.equal(
             "4",
-            known.filter(pl.col("q") > 3),
-            pl.col("deviation").abs() <= 2,
-            "activation",
-            "d",
-            "alpha",
+            groups(known.filter(pl.col("q") > 3), "deviation", "activation", "d", "alpha"),
+            0,
+            0.01,
+            what="clean test error less beta",
         ),
         _every_run("5a", main, pl.col("noisy training error") == 0, "activation"),
-        _every_run("5b", main, pl.col("deviation") >= -2, "activation"),
+        CLAIMS.equal(
+            "5b",
+            groups(main, "deviation", "activation"),
+            0,
+            0.005,
+            what="clean test error less beta",
+        ),
         *(
             CLAIMS.below(
                 label,
-                _largest(_bounded(known, form), pl.col("bound") - robust - 3 * noise),
-                0,
+                _largest(_bounded(known, form), pl.col("bound") - robust),
+                SHORT,
                 what=clear,
             )
             for label, form in (("6a", "paper"), ("6b", "tight"))
         ),
-        CLAIMS.below("6c", _largest(equal, 0.5 - robust - 3 * noise), 0, what=clear),
+        CLAIMS.below("6c", _largest(equal, 0.5 - robust), SHORT, what=clear),
         CLAIMS.below(
             "7",
-            _largest(sure, robust - 2 * noise - pl.col("certificate")),
-            0,
-            what="robust error above the certificate and 2 standard errors, the worst of all "
-            "networks,",
+            _largest(sure, robust - pl.col("certificate")),
+            SHORT,
+            what="robust error less the certificate, the largest of all networks,",
         ),
     ]
 
@@ -273,13 +263,15 @@ def _attacks(runs: pl.DataFrame) -> list[Verdict]:
     }
     known = runs.filter(pl.col("kind").is_in(["main", "radius"]))
     near = known.filter(pl.col("n") * pl.col("alpha") ** 2 / pl.col("d") <= 0.3)
-    large, both = starts.filter(ratio >= 1), runs.filter(pl.col("kind").is_in(["main", "start"]))
+    large = starts.filter(ratio >= 1)
+    all_radii = _with_reach(runs.filter(pl.col("kind").is_in(["main", "start", "radius"])))
+    reached = all_radii.group_by("activation", "seed", maintain_order=True).agg(
+        reached=(distance <= pl.col("reach")).all()
+    )
     return [
-        _every_run(
-            "9a", _with_reach(both), distance <= pl.col("reach"), "kind", "activation", "ratio"
-        ),
-        CLAIMS.within("9b", decades, 8, 12, what="factor of the distance for a tenfold start"),
-        _every_run("10", near, pl.col("signals"), "activation", "d", "alpha"),
+        _every_run("9a", reached, pl.col("reached"), "activation"),
+        CLAIMS.equal("9b", decades, 10, 2, what="factor of the distance for a tenfold start"),
+        _most_runs("10", near, pl.col("signals"), "activation", "d", "alpha"),
         CLAIMS.below(
             "14",
             _largest(known, -pl.col("relative step")),

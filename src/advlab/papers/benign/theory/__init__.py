@@ -11,7 +11,9 @@ Example:
 """
 
 from .assumptions import Assumptions as Assumptions
+from .assumptions import Inside as Inside
 from .assumptions import check_assumptions as check_assumptions
+from .assumptions import smallest_inside as smallest_inside
 from .averaging_classifier import AveragingAccuracy as AveragingAccuracy
 from .averaging_classifier import averaging_accuracy as averaging_accuracy
 from .averaging_classifier import averaging_contour as averaging_contour

@@ -1,6 +1,8 @@
 """Assumption 1 and the conditions of Theorems B.1 and B.17, as the constants they allow."""
 
 from dataclasses import dataclass
+from math import ceil, log, sqrt
+from typing import NamedTuple
 
 import numpy as np
 
@@ -86,3 +88,43 @@ def check_assumptions(
         {line: float(C) for line, C in implied.items()},
         {"3": bool(small_start), "6": radius <= length},
     )
+
+
+class Inside(NamedTuple):
+    """A signal and a dimension."""
+
+    mu_norm: float
+    d: int
+
+
+def smallest_inside(C: Scalar, n: int, width: int, ratio: Scalar, delta: Scalar) -> Inside:
+    """About the smallest ||mu|| and d that meet lines (1), (A1), (A2) and (B2) with C.
+
+    Lines (2), (4) and (5), (B1) are about beta, eta and n, m alone; they are left to the caller.
+    Line (1) bounds d from below by ||mu||, the others bound ||mu|| from below by d; they are solved
+    together by iteration.
+
+    Args:
+        C: the constant of all lines.
+        n, width: examples and neurons.
+        ratio: alpha/||mu||, at most 1 by line (6).
+        delta: the probability with which the theorems may fail.
+
+    Example:
+        smallest_inside(10, 76, 76, 0.1, 0.05)  # ||mu|| = 140, d = 14,896,000
+    """
+    c, share, risk = scalar("C", C), scalar("ratio", ratio), scalar("delta", delta)
+    for name, value in (("C", c), ("n", n), ("width", width)):
+        positive(name, value)
+    if not 0 <= share <= 1 or not 0 < risk < 0.5:
+        raise AdvlabError("a ratio from 0 to 1 and a delta between 0 and 1/2", f"{ratio}, {delta}")
+    log_n, length = log(n / risk), 1.0
+    for _ in range(500):
+        d = ceil(c * max(n * length**2, n**2 * (log_n + (share * length) ** 2)))
+        spread = sqrt(d / n * max(log(width * d / (n * risk)), 0.0))
+        needed = sqrt(max(c * spread, c * log_n, sqrt(c * d)))
+        if needed <= length:
+            return Inside(length, d)
+        # Whole numbers where they are large: easier to read, and the iteration ends.
+        length = float(ceil(needed)) if needed > 20 else ceil(10 * needed) / 10
+    raise AdvlabError("a C for which the lines can be met", C)

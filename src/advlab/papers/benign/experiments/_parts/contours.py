@@ -10,6 +10,9 @@ from scipy.stats import rankdata
 LEVEL = 0.8
 """The accuracy whose contour is followed; the best possible is 1 - beta = 0.9."""
 
+NEAR = 0.5
+"""How near an exponent must be to the power that is claimed: the next whole number is not."""
+
 
 def crossings(
     table: pl.DataFrame, along: str, across: str, value: str, level: float = LEVEL

@@ -50,7 +50,7 @@ def quantiles(
     if color:
         rows = rows.rename({color: "color"}).with_columns(pl.col("color").cast(pl.String))
         names = list(dict.fromkeys(table.sort(color)[color].cast(pl.String)))
-        legend = alt.Legend(symbolType="circle")
+        legend = alt.Legend(symbolType="circle", symbolOpacity=1)
         axes["color"] = alt.Color("color:N", title=color, sort=names, legend=legend)
     base = alt.Chart(rows, width=WIDTH, height=HEIGHT).encode(**axes)
     vertical = {"title": y_title or y, "scale": _scale(log_y), "axis": charts._axis(log_y)}

@@ -7,10 +7,10 @@ a map that jumps from the worst point to the best with the last digits of the lo
 other networks. The theorem asks of an attack only that it stays in the cap, so the smallest loss so
 far, min_{s <= t} L_A(W_s), must fall for each.
 
-Lines are medians over seeds with their quartiles. Dashed is what theory foretells where the inputs
-stay where they are (`identity`, `fixed`): gradient descent on the infinitely wide network has
-L(W_T) <= R^2/(2 alpha T), R the RKHS norm of the least function that fits the points. Against maps
-that move with the weights no such rate is proved at this step size; they are seen to keep to it.
+Lines are medians over seeds with their quartiles. Dashed is R^2/(2 alpha T), R the RKHS norm of the
+least function that fits the points: what theory proves for gradient descent on clean inputs
+(`identity`) in the infinitely wide network. In the other panels it is a yardstick: at this step
+size no such rate is proved against inputs that move with the weights.
 
 The matrix asks the other question: which attacks a network trained on one withstands. Its column
 `oracle` searches the whole cap, so it is the worst-case loss L_*.
@@ -54,8 +54,6 @@ ABOUT = lab.About(
     },
 )
 NAME = "convergence/a1 decisive"
-STILL = ("identity", "fixed")
-"""Attacks whose examples do not depend on the weights."""
 EVALUATED_WITH = ("identity", "random", "fgm", "pgd", "oracle")
 
 
@@ -128,7 +126,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
             "step",
             "best",
             "width",
-            theory=foretold if attack in STILL else None,
+            theory=foretold,
             title=f"trained on {attack}",
             x_title="iterations",
             y_title="smallest L_A so far",

@@ -28,7 +28,8 @@ from ....report import Assumption, Claims, Verdict, empirical, identity, ours, s
 from ....report.charts import AnyChart, panels
 from ....report.matrix import matrix
 from ....report.samples import ends, groups
-from ..theory import compatible_caps, gram
+from ..theory import gram
+from ._parts.conditions import data_conditions
 from ._parts.quantile_curves import quantiles
 from ._parts.two_layer_runs import ACTIVATION, MAPS, PASSES_PER_STEP, loss_under, train
 from ._parts.two_layer_runs import Case as Case
@@ -210,5 +211,4 @@ def _falls(claims: Claims, label: str, rows: pl.DataFrame) -> Verdict:
 def assumptions(table: pl.DataFrame) -> list[Assumption]:
     """The paper's conditions on the data. Whether Theorem 5.1's explicit bound says something at
     such a rate and width is decided in `regret_audit`."""
-    pairs = table.select("separation", "radius").unique().rows()
-    return [compatible_caps(separation, radius) for separation, radius in pairs]
+    return data_conditions(table, NAME)

@@ -21,8 +21,8 @@ from ....report import Assumption, Claims, Verdict, empirical, ours
 from ....report.charts import AnyChart, panels
 from ....report.samples import ends, slopes
 from ....training import Probe
-from .. import theory
 from ._parts import two_layer_runs
+from ._parts.conditions import data_conditions
 from ._parts.lazy_limit import KernelFeatures, displacements
 from ._parts.quantile_curves import quantiles
 from ._parts.two_layer_runs import ACTIVATION, train
@@ -176,5 +176,4 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:
     """The paper's conditions on the data; the theorem's own bound is that of `regret_audit`."""
-    pairs = table.select("separation", "radius").unique().rows()
-    return [theory.compatible_caps(separation, radius) for separation, radius in pairs]
+    return data_conditions(table, NAME)

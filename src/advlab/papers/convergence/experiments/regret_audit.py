@@ -16,8 +16,9 @@ from ....report import Assumption, Claims, Verdict, identity, ours, theorem
 from ....report.charts import AnyChart, curves, panels
 from ....report.samples import ends
 from .. import theory
+from ._parts.conditions import data_conditions
+from ._parts.regret_audit_runs import NAME, audited, descent
 from ._parts.regret_audit_runs import Case as Case
-from ._parts.regret_audit_runs import audited, descent
 
 ABOUT = lab.About(
     paper="convergence",
@@ -182,8 +183,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:
     """Sections 3 and 5: compatible caps, and Theorem 5.1 for the widest two-layer run with PGD."""
-    pairs = table.select("separation", "radius").unique().rows()
-    found = [theory.compatible_caps(separation, radius) for separation, radius in pairs]
+    found = data_conditions(table, NAME)
     two = table.filter(depth=0, attack="pgd").filter(pl.col("width") == pl.col("width").max())
     two = two.filter(pl.col("rate") == pl.col("rate").min())
     last, first = ends(two), two.filter(step=1)

@@ -49,7 +49,7 @@ def compatible_caps(separation: float, delta: float) -> Assumption:
 def two_layer_theorem(
     run: Descent, steps: int, radius: float, robust_loss: float, start: float
 ) -> list[Assumption]:
-    """Theorem 5.1: width, rate and steps for the accuracy that its bound gives to this run.
+    """Theorem 5.1: width, rate and steps, and the accuracy that its bound gives to this run.
 
     eps is what the bound leaves above the comparator's robust loss. The theorem says something if
     the whole bound is below the loss at the start.
@@ -62,7 +62,9 @@ def two_layer_theorem(
         start: the loss before the first step.
     """
     eps = two_layer_bound(run, steps, radius, 0.0)
-    share = eps - run.jitter
+    # What is left for the term of the width if the bound is to be below the start.
+    room = start - robust_loss - run.jitter
+    wanted = width_for(room, radius, run) if room > 0 else math.inf
     return [
         Assumption(
             name="explicit bound",
@@ -73,9 +75,9 @@ def two_layer_theorem(
         ),
         Assumption(
             name="width",
-            condition=f"m >= {width_for(share, radius, run):.3g}, for R = {radius:.3g}",
+            condition=f"m above {wanted:.3g} for a bound below the start, at R = {radius:.3g}",
             reached=run.width,
-            holds=run.width >= width_for(share, radius, run) * (1 - 1e-9),
+            holds=run.width > wanted,
         ),
         Assumption(
             name="steps",

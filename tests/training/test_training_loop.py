@@ -144,7 +144,7 @@ def whole_run(model, optimizer, *more: Hook, rng=None):
         hooks=[
             Probe({"size": lambda m: m[0].weight.norm()}, every=5),
             Probe({"bias": lambda m: m[0].bias.detach()}, at={2, 11}),
-            Penalize(L1(weight=1e-3)), Project(LayerBalls(radius=2.0)), Drift(), *more,
+            Penalize(L1(weight=1e-3)), Project(LayerBalls(radius=2.0, width=1)), Drift(), *more,
         ],
         rng=rng or seeded(),
     )  # fmt: skip
@@ -266,16 +266,16 @@ def test_a_checkpoint_of_other_settings_or_a_broken_one_is_refused(tmp_path):
     path = tmp_path / "c.safetensors"
     kept = Checkpoint(path, every=2)
     settings = {"steps": 4, "lr": 0.1, "ball": BALL, "attack": FGM()}
-    fit(net(), x, y, hooks=[Project(LayerBalls(radius=2.0)), kept], **settings)
+    fit(net(), x, y, hooks=[Project(LayerBalls(radius=2.0, width=1)), kept], **settings)
     for hooks, change in (
-        ([Project(LayerBalls(radius=2.0)), kept], {"lr": 0.2}),
-        ([Project(LayerBalls(radius=2.0)), kept], {"ball": Ball(norm="l2", radius=0.2)}),
-        ([Project(LayerBalls(radius=2.0)), kept], {"ball": Ball(norm="linf", radius=0.3)}),
-        ([Project(LayerBalls(radius=2.0)), kept], {"attack": PGD(steps=2)}),
-        ([Project(LayerBalls(radius=2.0)), kept], {"loss": "margin"}),
-        ([Project(LayerBalls(radius=2.0)), kept], {"batch": 5}),
-        ([Project(LayerBalls(radius=2.0)), kept], {"optimizer": MOMENTUM}),
-        ([Project(LayerBalls(radius=1.0)), kept], {}),
+        ([Project(LayerBalls(radius=2.0, width=1)), kept], {"lr": 0.2}),
+        ([Project(LayerBalls(radius=2.0, width=1)), kept], {"ball": Ball(norm="l2", radius=0.2)}),
+        ([Project(LayerBalls(radius=2.0, width=1)), kept], {"ball": Ball(norm="linf", radius=0.3)}),
+        ([Project(LayerBalls(radius=2.0, width=1)), kept], {"attack": PGD(steps=2)}),
+        ([Project(LayerBalls(radius=2.0, width=1)), kept], {"loss": "margin"}),
+        ([Project(LayerBalls(radius=2.0, width=1)), kept], {"batch": 5}),
+        ([Project(LayerBalls(radius=2.0, width=1)), kept], {"optimizer": MOMENTUM}),
+        ([Project(LayerBalls(radius=1.0, width=1)), kept], {}),
         ([kept], {}),
     ):
         with pytest.raises(AdvlabError, match="from the same run"):
@@ -289,12 +289,12 @@ def test_a_checkpoint_of_other_settings_or_a_broken_one_is_refused(tmp_path):
             fit(model, x, y, optimizer=optimizer, **own)
     path.write_bytes(path.read_bytes()[:200])
     with pytest.raises(AdvlabError, match="whole safetensors"):
-        fit(net(), x, y, hooks=[Project(LayerBalls(radius=2.0)), kept], **settings)
+        fit(net(), x, y, hooks=[Project(LayerBalls(radius=2.0, width=1)), kept], **settings)
     save_file({"w": torch.zeros(1)}, path)
     with pytest.raises(AdvlabError, match="without its checksum"):
-        fit(net(), x, y, hooks=[Project(LayerBalls(radius=2.0)), kept], **settings)
+        fit(net(), x, y, hooks=[Project(LayerBalls(radius=2.0, width=1)), kept], **settings)
     with pytest.raises(AdvlabError, match="last of the hooks"):
-        fit(net(), x, y, hooks=[kept, Project(LayerBalls(radius=2.0))], **settings)
+        fit(net(), x, y, hooks=[kept, Project(LayerBalls(radius=2.0, width=1))], **settings)
 
 
 def test_divergence_is_a_status_with_its_step_and_keeps_the_log():

@@ -5,7 +5,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 
 import torch
-from pydantic import PositiveFloat
+from pydantic import PositiveFloat, PositiveInt
 from torch import Tensor
 
 from ..core.config import Config
@@ -30,9 +30,14 @@ class Projection(Config):
 
 
 class LayerBalls(Projection):
-    """B(R) of the convergence paper for deep nets: Frobenius radius R / sqrt(m) in each layer."""
+    """B(R) of the convergence paper for deep nets: Frobenius radius R / sqrt(m) in each layer.
 
-    width: int = 1
+    Args:
+        radius: R.
+        width: m, at least 1; there is none by default, as R alone is another set.
+    """
+
+    width: PositiveInt
 
     def factors(self, moves: Sequence[Tensor]) -> Sequence[Tensor]:
         limit = self.radius / math.sqrt(self.width)

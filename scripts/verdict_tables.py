@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from advlab import lab
 from advlab.papers import EXPERIMENTS
 from advlab.report import Result, Verdict
 from advlab.report.formatting import plural, scope
@@ -73,6 +74,21 @@ def verdicts(paper: str) -> dict[str, Verdict]:
     }
 
 
+def claimed(paper: str) -> set[str]:
+    """The full ids of all claims of a paper."""
+    names = [name for name in EXPERIMENTS if name.startswith(paper + "/")]
+    return {f"{name}/{label}" for name in names for label in lab.load(name).about.claims}
+
+
+def now(paper: str) -> dict[str, str]:
+    """What became of each verdict that changed: its outcome, no run yet, or withdrawn."""
+    found, here = verdicts(paper), claimed(paper)
+    return {
+        id: found[id].words if id in found else "not run anew yet" if id in here else "withdrawn"
+        for id in changes(paper)
+    }
+
+
 def changes(paper: str) -> dict[str, dict[str, str]]:
     """Former verdicts by id, each with `before` and `why`."""
     path = PAPERS / paper / "changes.toml"
@@ -106,6 +122,11 @@ def table(paper: str) -> str:
                 words += f" ({scope(one)})".replace("|", "\\|")
             name = id.removeprefix(experiment + "/")
             lines.append(f"| `{name}` | {one.kind} | {words} | {measured(one)} | {outcome(one)} |")
+    known = {result["experiment"] for result in stored(paper)}
+    mine = (name for name in EXPERIMENTS if name.startswith(paper + "/"))
+    left = ", ".join(f"`{name}`" for name in mine if name not in known)
+    if left:
+        lines += ["", f"Not run anew at laptop scale since rules changed: {left}."]
     return "\n".join(lines)
 
 
@@ -128,11 +149,11 @@ def outcome(verdict: Verdict) -> str:
 
 def changed(paper: str) -> str:
     """Verdicts that are not what they were, with the reason."""
-    found = verdicts(paper)
+    found, after = verdicts(paper), now(paper)
     lines = ["| claim | before | now | why |", "|---|---|---|---|"]
     for id, one in changes(paper).items():
-        now = f"{found[id].words}, {measured(found[id])}" if id in found else "withdrawn"
-        row = (f"`{id}`", one["before"], now, one["why"].replace("|", "\\|"))
+        value = f", {measured(found[id])}" if id in found else ""
+        row = (f"`{id}`", one["before"], after[id] + value, one["why"].replace("|", "\\|"))
         lines.append("| " + " | ".join(row) + " |")
     return "\n".join(lines)
 
@@ -141,12 +162,11 @@ def listed() -> str:
     """All changes for the changelog: before and now; the reasons are in the papers' pages."""
     lines = []
     for paper in papers():
-        found, before = verdicts(paper), changes(paper)
+        after, before = now(paper), changes(paper)
         if before:
             lines.append(f"- {paper}, reasons in src/advlab/papers/{paper}/README.md:")
         for id, one in before.items():
-            now = found[id].words if id in found else "withdrawn"
-            lines.append(f"  - `{id}`: {one['before'].split(',')[0]} -> {now}")
+            lines.append(f"  - `{id}`: {one['before'].split(',')[0]} -> {after[id]}")
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ import pytest
 from sample_results import KNOWN, convergence, lasso, quick, results
 
 from advlab.core.errors import AdvlabError
-from advlab.report import Failure, Maker
+from advlab.report import Assumption, Failure, Maker, Scope
 from advlab.report.findings import Finding, load
 from advlab.report.page import render, write_report
 
@@ -182,3 +182,13 @@ def test_tables_have_headers_and_charts_have_a_text(page):
     levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_a_scope_that_verdicts_share_is_shown_once():
+    wide = Scope(assumptions=[Assumption(name="A1", condition="C >= 10", reached=3.0, holds=False)])
+    one = convergence()
+    verdicts = [verdict.model_copy(update={"scope": wide}) for verdict in one.verdicts]
+    verdicts[0] = verdicts[0].model_copy(update={"scope": Scope(reduced="200 of 1000 steps")})
+    page = Page(render([one.model_copy(update={"verdicts": verdicts})], {}))
+    assert page.text.count("A1 (C >= 10, reached 3): not met") == 1
+    assert page.text.count("reduced: 200 of 1000 steps") == 1

@@ -3,7 +3,7 @@
 import inspect
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from markupsafe import Markup, escape
 
@@ -41,6 +41,12 @@ def scope(verdict: Verdict) -> str:
     if found.looks:
         parts.append(f"{plural(found.looks, 'earlier look')}, on other seeds")
     return "; ".join(parts)
+
+
+def shared_scope(verdicts: Sequence[Verdict]) -> str:
+    """The scope that most verdicts of an experiment have, to be shown once."""
+    words = [scope(verdict) for verdict in verdicts]
+    return max(dict.fromkeys(words), key=words.count, default="")
 
 
 def assumption(one: Assumption) -> str:

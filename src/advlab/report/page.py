@@ -50,7 +50,12 @@ def render(results: Sequence[Result], known: Mapping[str, Finding]) -> str:
     """The page as text, experiments in the order given and gathered by paper."""
     papers: dict[str, list[dict[str, Any]]] = {}
     for result in results:
-        entry = {"result": result, "anchor": _anchor(result), "counts": counts([result])}
+        entry = {
+            "result": result,
+            "anchor": _anchor(result),
+            "counts": counts([result]),
+            "scope": formatting.shared_scope(result.verdicts),
+        }
         papers.setdefault(result.paper, []).append(entry)
     charts = sum(bool(result.chart) for result in results)
     return (

@@ -185,7 +185,9 @@ def test_smoke_runs_end_to_end(module, tmp_path):
     assert {verdict.outcome for verdict in result.verdicts} <= {"undecided", "outside"}
     assert [verdict.id for verdict in result.verdicts] == list(module.ABOUT.claims)
     panels = {phases: 4, race: 4, adversarial_weight: 3, phase_times: 2, growth_lemmas: 6}
-    assert len(result.chart["concat"]) == panels[module]
+    # Few runs may have no crossover to draw.
+    least = 2 if module is race else panels[module]
+    assert least <= len(result.chart["concat"]) <= panels[module]
 
 
 def test_phases_closed_forms_agree_with_d_vectors_and_its_picture_has_both_times():

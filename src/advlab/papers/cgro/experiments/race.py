@@ -232,13 +232,13 @@ def figure(table: pl.DataFrame) -> AnyChart:
         "race": "where the signal's share passes 1/2",
         "rho": "where GTA test accuracy passes 3/4",
     }
+    seen = {name: found.filter(pl.col(name).is_finite()) for name in titles}
     return panels(
         [
             _against(shown, "race", "share", "measured race number", "signal's share of y f"),
             _against(shown, "rho", "accuracy", "rho (typical, c = 2.5)", "GTA test accuracy"),
-            *(points(found.filter(pl.col(name).is_finite()), "n", name, "examples", title=title,
-                     x_title="N", y_title=name, log_x=True, log_y=True)
-              for name, title in titles.items()),
+            *(points(rows, "n", name, "examples", title=titles[name], x_title="N", y_title=name,
+                     log_x=True, log_y=True) for name, rows in seen.items() if len(rows)),
         ],
         columns=2,
     )  # fmt: skip

@@ -6,8 +6,9 @@ JOBS ?= 2
 .PHONY: demo test nightly lint types benchmarks browser clean
 
 demo: .venv/.installed
-	$(BIN)/advlab run generalization/fig1 generalization/fig3 generalization/fig5 \
-		generalization/closed_forms --scale laptop --out demo
+	$(BIN)/advlab run generalization/fig3 convergence/kernel_parity cgro/phases --out demo
+	$(BIN)/advlab run benign/theory_regime --seeds 3 --out demo
+	$(BIN)/advlab run purification/lottery_tickets --seeds 2 --out demo
 	$(BIN)/advlab report --out demo --to report.html
 
 test: .venv/.installed

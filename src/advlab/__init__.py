@@ -3,8 +3,8 @@
 Names are imported when first used, so `import advlab` is light:
 
     import advlab
-    ball = advlab.threats.Ball(norm="l2", radius=0.5)
-    result = advlab.evaluate(model, x, y, ball, attack=advlab.attacks.PGD(), rng=rng)
+    adv = advlab.attack(model, x, y, eps=8 / 255)
+    result = advlab.evaluate(model, x, y, advlab.threats.Ball("linf", 8 / 255, box=(0, 1)))
 """
 
 from importlib import import_module
@@ -26,12 +26,17 @@ if TYPE_CHECKING:
     from . import theory as theory
     from . import threats as threats
     from . import training as training
+    from .evaluation import attack as attack
     from .evaluation import evaluate as evaluate
     from .training import fit as fit
 
 __version__ = "0.1.0"
 
-_OBJECTS = {"evaluate": "advlab.evaluation", "fit": "advlab.training"}
+_OBJECTS = {
+    "attack": "advlab.evaluation",
+    "evaluate": "advlab.evaluation",
+    "fit": "advlab.training",
+}
 _ROOMS = (
     "threats",
     "losses",

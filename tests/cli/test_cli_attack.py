@@ -223,3 +223,31 @@ def test_a_killed_run_goes_on_to_the_same_result(data, tmp_path, kill):
     for folder, options in ((broken, ["--resume"]), (whole, [])):
         assert called(*SLOW, "--out", folder, *options) == 0
     assert same(broken) == same(whole)
+
+
+def test_perturbed_inputs_are_saved_with_their_rows_and_labels(data, capsys):
+    assert called(MODEL, data, *QUICK, "--n", 30, "--save", "adv.npz", "--json") == 0
+    about = json.loads(capsys.readouterr().out)
+    kept, whole = np.load("adv.npz"), np.load(data)
+    assert sorted(kept) == ["broken", "loss", "rows", "x", "y"]
+    assert kept["rows"].tolist() == about["rows"]
+    assert kept["broken"].mean() == pytest.approx(about["robust_error"])
+    clean = whole["x"][kept["rows"]]
+    assert np.abs(kept["x"] - clean).max() <= 0.1 + 1e-6
+    assert np.array_equal(kept["y"], whole["y"][kept["rows"]])
+
+
+def test_an_attack_of_ones_own_is_named_by_module_or_file(data, capsys):
+    Path("mine.py").write_text(
+        "from advlab.attacks import Attack, PGD\n"
+        "class Nothing(Attack):\n"
+        "    def search(self, best, threat, rng):\n"
+        "        best.value(best.x)\n"
+        "strong = PGD(steps=3)\n"
+    )
+    quick = [word for word in QUICK if word not in ("--attack", "fast")]
+    for name, words in (("mine.py:Nothing", "by Nothing"), ("mine.py:strong", "by PGD(steps=3)")):
+        assert called(MODEL, data, *quick, "--no-checks", "--attack", name) == 0
+        assert words in capsys.readouterr().out
+    assert called(MODEL, data, *quick, "--attack", "mine.py:Attack.search") == 2
+    assert "error: " in capsys.readouterr().err

@@ -17,6 +17,7 @@ balls = st.builds(
 )
 caps = st.builds(Cap, radius=st.floats(0, 2))
 threats = st.one_of(balls, caps)
+norms = st.sampled_from(["l1", "l2", "linf"])
 shapes = st.sampled_from([(3,), (2, 2), (1, 3, 2), (50,)])
 dtypes = st.sampled_from([torch.float32, torch.float64])
 

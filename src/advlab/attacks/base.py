@@ -4,15 +4,19 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
+import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..core import inputs
 from ..core.config import ExactConfig
+from ..core.display import html_table
 from ..core.errors import AdvlabError
+from ..core.files import replacing
 from ..core.inputs import Given, TensorLike
 from ..core.randomness import Rng
 from ..losses import ModelLoss
@@ -27,10 +31,42 @@ A loss may bring a method `value_and_gradient(x)`; all others are left to autogr
 
 @dataclass(frozen=True)
 class Attacked:
-    """The worst inputs that an attack found, and their losses, one row per example."""
+    """The worst inputs that an attack found, and their losses, one row per example.
+
+    `broken` says which rows a classifier gets wrong there; attacks on a loss, which know no
+    classes, leave it None.
+    """
 
     x: Float[Tensor, "batch *shape"]
     loss: Float[Tensor, " batch"]
+    broken: Bool[Tensor, " batch"] | None = None
+
+    def save(self, path: Path | str, **more: Tensor) -> Path:
+        """Write an .npz file with x, loss and, where it is known, broken; whole or not at all.
+
+        Args:
+            path: where; `numpy.load(path)["x"]` reads it back.
+            more: other tensors to keep in it by name, such as labels, `y=y`.
+        """
+        place = inputs.path("path", path)
+        arrays = {"x": self.x, "loss": self.loss, **more}
+        arrays |= {} if self.broken is None else {"broken": self.broken}
+        try:
+            with replacing(place) as part, part.open("wb") as file:
+                np.savez(file, **{name: _array(one) for name, one in arrays.items()})
+        except OSError as error:
+            raise AdvlabError(f"{place} takes a file", error.strerror or error) from None
+        return place
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        rows = {"examples": len(self.x), "shape of one": tuple(self.x.shape[1:])}
+        if self.broken is not None and len(self.x):
+            share = float(self.broken.double().mean())
+            rows["broken"] = f"{int(self.broken.sum())}, {share:.4f} (a lower bound)"
+        if len(self.x):
+            rows["largest loss"] = f"{float(self.loss.max()):.4g}"
+        return html_table("Attacked", rows)
 
 
 class Attack(ExactConfig):
@@ -282,6 +318,12 @@ def explained(best: "BestSoFar") -> Iterator[None]:
                 inputs.whole_line(cause),
             ) from cause
         raise
+
+
+def _array(values: Tensor) -> np.ndarray:
+    values = values.detach().cpu()
+    # numpy has no bfloat16.
+    return (values.float() if values.dtype == torch.bfloat16 else values).numpy()
 
 
 def _judged(point: Tensor, value: Tensor) -> Tensor:

@@ -29,8 +29,12 @@ Limits = Annotated[
     typer.Option("--box", help="Where inputs live: LOW,HIGH or none; 0,1 for sets by name."),
 ]
 AttackName = Annotated[
-    str, typer.Option("--attack", help="fast, standard, plus, rand, or the name of one attack.")
+    str,
+    typer.Option(
+        "--attack", help="fast, standard, plus, rand, the name of one attack, or module:object."
+    ),
 ]
+Save = Annotated[Path | None, typer.Option("--save", help="An .npz file for the perturbed inputs.")]
 Count = Annotated[int, typer.Option("--n", min=0, help="Examples, drawn at random; 0 for all.")]
 Out = Annotated[
     Path | None,
@@ -84,6 +88,7 @@ def attack(
     data_dir: Directory = None,
     checks: Checks = True,
     certificates: Certificates = True,
+    save: Save = None,
 ) -> None:
     """Bracket the robust error of a model: from below by attacks, from above by certificates.
 
@@ -98,12 +103,15 @@ def attack(
       advlab attack run.safetensors cifar10 --architecture my_nets:ResNet --eps 8/255
       advlab attack my_nets:net mnist --eps 0.1 --attack fast --json
       advlab attack my_nets:net mnist --eps 0.1 --resume
+      advlab attack my_nets:net mnist --eps 0.1 --save adv.npz
+      advlab attack my_nets:net mnist --eps 0.1 --attack my_module:MyAttack
     """
     from ..core.datafiles import recording
     from ..lab.evaluations import evaluation_origin
     from . import examples
-    from .models import load_model
+    from .models import load_attack, load_model
 
+    chosen = load_attack(attack) if ":" in attack else attack
     ball = _ball(norm, eps, examples.usual_box(data) if box is None else examples.box(box))
     with recording() as read:
         sample = examples.sample(data, n or None, seed, data_dir, split)
@@ -113,7 +121,8 @@ def attack(
     for note in [*notes, *_notes(sample, ball, seed)]:
         _say(f"note: {note}")
     settings = {
-        "attack": attack,
+        "attack": chosen,
+        "points": save is not None,
         "certificates": None if certificates else (),
         "batch": batch,
         "checks": checks,
@@ -123,6 +132,9 @@ def attack(
     found = _evaluate(net, sample, ball, seed, folder / "batches", resume, settings)
     about = _about(found, sample, ball, model, data, eps, seed, checks)
     _write(folder, about, made_by, found, sample)
+    if save is not None and found.adversarial is not None:
+        found.adversarial.save(save, rows=sample.rows, y=sample.y)
+        _say(f"perturbed inputs: {save}")
     if as_json:
         print(json.dumps({**about, "folder": str(folder)}))
     else:

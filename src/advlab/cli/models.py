@@ -17,6 +17,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ..attacks import Attack
 from ..core.errors import AdvlabError
 from ..core.inputs import TROUBLES, whole_line
 
@@ -63,6 +64,25 @@ def load_model(
         return load_program(path, "script", trust)
     came = f"{path}, a pickle" if _is_pickle(path) else f"{path}, which is none of these"
     raise AdvlabError(KINDS, came, CONVERT if _is_pickle(path) else "")
+
+
+def load_attack(source: str) -> Attack:
+    """The attack of `module:object` or `file.py:object`, the user's own code; a class is made.
+
+    Args:
+        source: an attack, or a class of attacks that needs no settings.
+    """
+    found: Any = imported(source)
+    if inspect.isclass(found) and issubclass(found, Attack):
+        try:
+            found = found()
+        except (AdvlabError, TypeError, ValueError) as error:
+            raise AdvlabError(
+                "an attack that needs no settings", whole_line(error), "name an object instead"
+            ) from None
+    if not isinstance(found, Attack):
+        raise AdvlabError(f"an attack at {source}", f"{found!r:.60}")
+    return found
 
 
 def from_import(source: str) -> Model:

@@ -1,5 +1,6 @@
 """How robust is this model: a bracket from below by attack and from above by certificate."""
 
+from .attack import attack as attack
 from .evaluate import evaluate as evaluate
 from .evaluation import CheckWarning as CheckWarning
 from .evaluation import Curve as Curve

@@ -42,6 +42,7 @@ def evaluate_batches(
     store: BatchStore,
     size: int,
     progress: EvaluationProgress,
+    all_points: bool = False,
 ) -> Outcomes:
     """Every batch, read where it is stored; each draws from a generator of its own."""
     parts = []
@@ -51,17 +52,18 @@ def evaluate_batches(
             rng = generator("evaluate", context.seed, rows.start)
             part = evaluate_batch(
                 context.model, context.x[rows], context.y[rows], context.ball, context.plan,
-                certificates, rng, progress.model_pass,
+                certificates, rng, progress.model_pass, all_points,
             )  # fmt: skip
             store.write(rows.start, part)
         progress.rows_done(len(part.clean))
         parts.append(part)
-    return concatenate(parts)
+    return concatenate(parts, all_points)
 
 
 def evaluate_batch(
     model: Model, x: Tensor, y: Tensor, ball: Threat, plan: Plan,
     certificates: Certificates, rng: Rng, progress: Callable[[str], None] = lambda name: None,
+    all_points: bool = False,
 ) -> Outcomes:  # fmt: skip
     """All that is found out about some examples. Work goes only where it counts.
 
@@ -88,7 +90,7 @@ def evaluate_batch(
             for row, by in zip(index.tolist(), proved.by, strict=True):
                 bounded_by[row] = by
             cascade.exclude(bound < 0)
-    shown = _largest(cascade)
+    shown = _largest(cascade, None if all_points else KEPT)
     return Outcomes(
         cascade.clean, cascade.worst, bound, broken_by, bounded_by, shown,
         cascade.points[shown], cascade.results, refused, certifying,
@@ -106,11 +108,11 @@ def _certified(
     )
 
 
-def _largest(cascade: Cascade) -> Tensor:
-    """The rows right at the clean input that were broken by most."""
+def _largest(cascade: Cascade, most: int | None) -> Tensor:
+    """The rows right at the clean input that were broken by most; all that were if None."""
     found = cascade.broken & (cascade.clean < 0)
     lost = cascade.worst.masked_fill(~found, float("-inf"))
-    order = lost.sort(descending=True, stable=True).indices[:KEPT]
+    order = lost.sort(descending=True, stable=True).indices[:most]
     return order[found[order]]
 
 

@@ -38,6 +38,7 @@ def evaluate(
     transfer: Given[nn.Module | None] = None,
     store: Given[Path | str | None] = None,
     reuse: bool = False,
+    points: bool = False,
 ) -> Evaluation:
     """How robust is this model: clean error, and the robust error between two bounds.
 
@@ -70,6 +71,7 @@ def evaluate(
         store: a folder for finished batches, which are not computed again: a run that was stopped
             and continued gives the same result.
         reuse: whether to keep batches there of another model, data, code or settings too.
+        points: whether to keep every perturbed input, as `Evaluation.adversarial`.
 
     Returns:
         An `Evaluation`: `clean_error`, `robust_error` (a lower bound), `certified_error` (an upper
@@ -96,21 +98,22 @@ def evaluate(
             shown.say(f"warning: {warning.text}")
         parts = {}
         if store:  # it looks into the model and all data: only where something is kept
-            settings = (ball, chosen, certificates, batch, seed)
+            settings = (ball, chosen, certificates, batch, seed, points)
             parts = batch_parts(evaluate_batches, model, x, y, *settings)
         kept = BatchStore(store, parts, reuse)
         size = kept.batch_size(lambda: batch or batch_size(model, x))
         start = time.perf_counter()
-        outcomes = evaluate_batches(context, certificates, kept, size, shown)
+        outcomes = evaluate_batches(context, certificates, kept, size, shown, points)
         checked = CheckResults()
         if checks and all(one.ascends for one in chosen.members.values()):
             shown.model_pass("checks")
             checked = check_result(replace(context, outcomes=outcomes))
     if chosen.suite:
-        outcomes = outcomes.with_counterexamples(checked.counterexamples)
+        outcomes = outcomes.with_counterexamples(checked.counterexamples, points)
     seconds = time.perf_counter() - start
     warnings += not_finite(outcomes)
-    return summarise(context, outcomes, warnings, checked, size, seconds)
+    found = summarise(context, outcomes, warnings, checked, size, seconds)
+    return replace(found, adversarial=outcomes.adversarial(x)) if points else found
 
 
 def _seed(rng: object) -> int:

@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..attacks import MemberResult
+from ..attacks import Attacked, MemberResult
+from ..core.display import html_table
 from ..core.intervals import clopper_pearson
 
 
@@ -74,6 +75,8 @@ class Evaluation:
     seed: int = 0
     curves: tuple[Curve, ...] = ()
     examples: tuple[Example, ...] = field(default=(), repr=False)
+    adversarial: Attacked | None = field(default=None, repr=False)
+    """With `points=True` the inputs at which rows were broken, the clean ones elsewhere."""
     broken_by: tuple[str, ...] = field(default=(), repr=False)
     """Per row "clean" (wrong from the start), the attack that broke it, "certified" or ""."""
 
@@ -84,7 +87,9 @@ class Evaluation:
 
     def numbers(self) -> dict[str, Any]:
         """Everything but the pictures as plain numbers, lists and words, for JSON."""
-        kept = {k: v for k, v in asdict(_bare(self)).items() if k != "examples"}
+        kept = {
+            k: v for k, v in asdict(_bare(self)).items() if k not in ("examples", "adversarial")
+        }
         return {**kept, "warnings": self.warnings}
 
     def __str__(self) -> str:
@@ -102,6 +107,22 @@ class Evaluation:
             *self._proved(),
         ]
         return "\n".join(lines + [f"warning: {warning}" for warning in self.warnings])
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        upper = "1 (no certificate for this model)"
+        if self.certified_error is not None:
+            upper = f"{self.certified_error:.4f} {_shown(self.intervals['certified_error'])}"
+        rows = {
+            "examples": self.n,
+            "threat": self.threat,
+            "clean error": f"{self.clean_error:.4f} {_shown(self.intervals['clean_error'])}",
+            "robust error at least": f"{self.robust_error:.4f} "
+            f"{_shown(self.intervals['robust_error'])} by {self.attack}",
+            "robust error at most": upper,
+        }
+        notes = tuple(f"warning: {warning}" for warning in self.warnings)
+        return html_table("Evaluation", rows, notes)
 
     def _proved(self) -> list[str]:
         if not self.certificates:
@@ -134,7 +155,7 @@ def counts(words: Sequence[str]) -> dict[str, int]:
 
 
 def _bare(evaluation: Evaluation) -> Evaluation:
-    return Evaluation(**{**vars(evaluation), "examples": ()})
+    return Evaluation(**{**vars(evaluation), "examples": (), "adversarial": None})
 
 
 def _line(member: MemberResult) -> str:

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ..attacks import MemberResult
+from ..attacks import Attacked, MemberResult
 from ..losses import is_error
 from .evaluation import counts
 
@@ -66,15 +66,28 @@ class Outcomes:
         """Neither certified nor right, or certified and yet broken: no proof of robustness."""
         return is_error(self.bound) | self.broken
 
-    def with_counterexamples(self, found: Sequence[Counterexample]) -> "Outcomes":
-        """The same with rows that checks broke."""
+    def with_counterexamples(
+        self, found: Sequence[Counterexample], all_points: bool = False
+    ) -> "Outcomes":
+        """The same with rows that checks broke, and the worst of the kept points or all."""
         worst, by = self.worst.clone(), list(self.broken_by)
         for one in found:
             worst[one.row], by[one.row] = one.margin, one.by
         shown = torch.cat([self.shown, torch.tensor([one.row for one in found]).long()])
         points = torch.cat([self.points, *(one.point[None] for one in found)])
-        keep = worst[shown].sort(descending=True, stable=True).indices[:KEPT]
+        keep = worst[shown].sort(descending=True, stable=True).indices
+        keep = keep if all_points else keep[:KEPT]
         return replace(self, worst=worst, broken_by=by, shown=shown[keep], points=points[keep])
+
+    def adversarial(self, x: Tensor) -> Attacked:
+        """The inputs at which rows were broken, the clean ones elsewhere.
+
+        Args:
+            x: the clean inputs; all points must have been kept.
+        """
+        found = x.clone()
+        found[self.shown] = self.points.to(found)
+        return Attacked(found, self.worst, self.broken)
 
     def certified_counts(self) -> dict[str, int]:
         """How many rows each certificate proved robust."""
@@ -107,13 +120,14 @@ class Outcomes:
         return cls(**tensors, **about, members=members)
 
 
-def concatenate(parts: Sequence[Outcomes]) -> Outcomes:
-    """The batches as one, with the worst of their kept points."""
+def concatenate(parts: Sequence[Outcomes], all_points: bool = False) -> Outcomes:
+    """The batches as one, with the worst of their kept points, or all of them."""
     starts = torch.tensor([0, *(len(part.clean) for part in parts)]).cumsum(0)
     shown = torch.cat([part.shown + start for part, start in zip(parts, starts, strict=False)])
     points = torch.cat([part.points for part in parts])
     worst = torch.cat([part.worst for part in parts])
-    keep = worst[shown].sort(descending=True, stable=True).indices[:KEPT]
+    keep = worst[shown].sort(descending=True, stable=True).indices
+    keep = keep if all_points else keep[:KEPT]
     return Outcomes(
         clean=torch.cat([part.clean for part in parts]),
         worst=worst,

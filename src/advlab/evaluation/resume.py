@@ -137,6 +137,7 @@ class _writing:
 def batch_parts(
     computing: Callable[..., Outcomes], model: Callable[[Tensor], Tensor], x: Tensor, y: Tensor,
     threat: Threat, plan: Plan, certificates: object, batch: int | None, seed: int,
+    points: bool = False,
 ) -> dict[str, str]:  # fmt: skip
     """All that decides the result, by name: same parts, same numbers, same kind of file.
 
@@ -144,7 +145,7 @@ def batch_parts(
         computing: the function that evaluates a batch, whose code counts.
         model: the model; its code, layers, weights and types count, wherever it was loaded from.
         x, y: the data, by content.
-        threat, plan, certificates, batch, seed: the settings.
+        threat, plan, certificates, batch, seed, points: the settings.
     """
     found = Fingerprint()
     with evaluating(model):
@@ -152,7 +153,7 @@ def batch_parts(
     found.add("data: x", x)
     found.add("data: y", y)
     settings = {"threat set": threat, "attacks": plan.members, "certificates": certificates}
-    for name, value in {**settings, "batch": batch, "seed": seed}.items():
+    for name, value in {**settings, "batch": batch, "seed": seed, "points": points}.items():
         found.add(f"settings: {name}", value)
     found.add("code: what is stored of a batch", computing, list(Outcomes.__dataclass_fields__))
     found.versions()

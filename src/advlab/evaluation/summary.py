@@ -6,7 +6,7 @@ from torch import Tensor
 from ..losses import evaluating
 from .checks import CheckContext, CheckResults
 from .evaluation import CheckWarning, Evaluation, Example, interval, share, total
-from .outcomes import Outcomes
+from .outcomes import KEPT, Outcomes
 
 
 def summarise(
@@ -46,9 +46,10 @@ def summarise(
 def _examples(context: CheckContext, outcomes: Outcomes) -> list[Example]:
     if len(outcomes.shown) == 0:
         return []
-    before = context.x[outcomes.shown]
+    rows, points = outcomes.shown[:KEPT], outcomes.points[:KEPT]
+    before = context.x[rows]
     with torch.no_grad(), evaluating(context.model):
-        answers, wrong = (_answer(context.model(one)) for one in (before, outcomes.points))
+        answers, wrong = (_answer(context.model(one)) for one in (before, points))
     return [
         Example(
             row=int(row),
@@ -57,9 +58,9 @@ def _examples(context: CheckContext, outcomes: Outcomes) -> list[Example]:
             wrong_answer=int(wrong[i]),
             margin=float(outcomes.worst[row]),
             original=before[i],
-            perturbed=outcomes.points[i],
+            perturbed=points[i],
         )
-        for i, row in enumerate(outcomes.shown)
+        for i, row in enumerate(rows)
     ]
 
 

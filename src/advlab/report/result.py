@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import Field
 
 from ..core.config import Config
+from ..core.display import html_table
 from ..core.seal import Unsealed, seal, unseal
 from .verdict import Verdict
 
@@ -61,6 +62,15 @@ class Result(Config):
     def name(self, verdict: Verdict) -> str:
         """A verdict's name among all experiments: the experiment's name, then its label."""
         return f"{self.experiment}/{verdict.id}"
+
+    def _repr_html_(self) -> str:
+        """What notebooks show: a line per verdict."""
+        rows = {
+            f"{one.id}: {one.claim}": f"{one.words} ({one.kind})"
+            + ("" if one.measured is None else f", measured {one.measured:.4g}")
+            for one in self.verdicts
+        }
+        return html_table(f"{self.experiment} ({self.scale}, {self.seeds} seeds)", rows)
 
     def sealed(self) -> str:
         """The text of its file, with a checksum."""

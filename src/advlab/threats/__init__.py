@@ -10,9 +10,16 @@ if TYPE_CHECKING:
     from .ball import Ball as Ball
     from .base import Threat as Threat
     from .cap import Cap as Cap
+    from .feature_ball import FeatureBall as FeatureBall
     from .norms import Norm as Norm
 
-_NAMES = {"Ball": "ball", "Cap": "cap", "Norm": "norms", "Threat": "base"}
+_NAMES = {
+    "Ball": "ball",
+    "Cap": "cap",
+    "FeatureBall": "feature_ball",
+    "Norm": "norms",
+    "Threat": "base",
+}
 
 
 def __getattr__(name: str) -> Any:

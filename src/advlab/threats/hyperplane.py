@@ -7,7 +7,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-Box = tuple[float, float] | None
+Box = tuple[float, float] | tuple[Tensor, Tensor] | None
+"""The lower and upper end of every coordinate, or of each, if there are any."""
 
 
 def onto_plane(

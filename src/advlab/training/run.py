@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
+from ..core.display import html_table
 from ..core.errors import AdvlabError
 from ..core.randomness import Rng
 from ..models import Stack
@@ -43,6 +44,16 @@ class Fit:
     """For each replicate the first step whose loss was not finite, or None."""
     reason: str | None = None
     """What the hook that stopped the run said."""
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        rows: dict[str, object] = {"status": self.status, "steps": self.steps}
+        if self.reason:
+            rows["reason"] = self.reason
+        if self.log.loss:
+            first, last = (float(self.log.loss[place].mean()) for place in (0, -1))
+            rows["loss"] = f"{first:.4g} at first, {last:.4g} at the end"
+        return html_table("Fit", rows)
 
 
 @dataclass(eq=False)

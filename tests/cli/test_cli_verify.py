@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
 from advlab import lab
@@ -30,6 +31,7 @@ from advlab.lab.installed import installed_code
 from advlab.lab.verify import verify
 from advlab.papers import EXPERIMENTS
 from advlab.threats import Ball
+from advlab.training import Checkpoint, fit
 
 FLIPS = 600
 SMALL = '''
@@ -447,3 +449,21 @@ def test_runs_made_from_other_data_are_stale(tmp_path, monkeypatch):
     Path("own.npz").unlink()
     assert problems("runs") == []
     assert any("own.npz" in note for one in verify("runs") for note in one.notes)
+
+
+def test_checkpoints_are_checked_and_other_tensors_are_left_alone(tmp_path):
+    net = nn.Linear(3, 2)
+    x, y = torch.randn(8, 3), torch.zeros(8).long()
+    fit(net, x, y, steps=2, lr=0.1, hooks=[Checkpoint(tmp_path / "run.safetensors", every=1)])
+    save_file({"w": torch.zeros(3)}, tmp_path / "mine.safetensors")
+    (found,) = verify(tmp_path)
+    assert (found.whole, found.problems) == (1, [])
+    assert "not checked, no file of a run: mine.safetensors" in found.notes[0]
+    whole = (tmp_path / "run.safetensors").read_bytes()
+    rng = np.random.default_rng(0)
+    for place in [*rng.integers(len(whole), size=60), 0, 9, 12]:
+        flipped = bytearray(whole)
+        flipped[place] ^= 1 << int(rng.integers(8))
+        (tmp_path / "run.safetensors").write_bytes(bytes(flipped))
+        (found,) = verify(tmp_path)
+        assert [problem.kind for problem in found.problems] == ["damaged"], place

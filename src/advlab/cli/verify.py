@@ -19,7 +19,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
 def verify(folder: Folder = Path("runs"), as_json: AsJson = False) -> None:
-    """Check that stored runs, results and evaluations are whole and up to date; writes nothing.
+    """Check that runs, results, evaluations and checkpoints are whole; writes nothing.
 
     Damaged: a file is not what was written. Foreign: it does not belong there. Stale: other code
     than the installed one made a run or an evaluation, its data or its model changed, or a result

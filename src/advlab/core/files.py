@@ -211,6 +211,22 @@ def check_sealed(path: Path) -> None:
         raise ValueError("not what was written")
 
 
+_HEAD = 1 << 22
+
+
+def is_ours(path: Path) -> bool:
+    """Whether `write_tensors` wrote a file, as far as its first bytes tell, damaged or not.
+
+    It has two marks, so that a flipped bit leaves one of them.
+
+    Args:
+        path: a safetensors file.
+    """
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    return f'"{_SEAL}"'.encode() in head or b'"advlab"' in head
+
+
 def _damaged(path: Path, came: str) -> AdvlabError:
     advice = "delete it, or restore it from a copy"
     return AdvlabError(f"{path} must be a whole safetensors file", came, advice)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ..core.datafiles import DataRead
-from ..core.files import file_checksum
+from ..core.files import check_sealed, file_checksum, is_ours
 
 Kind = Literal["damaged", "foreign", "stale"]
 
@@ -111,6 +111,29 @@ def _reason(error: Exception) -> str:
         return "missing"
     text = error.strerror if isinstance(error, OSError) else str(error)
     return " ".join(f"{text or type(error).__name__}".split())[:200]
+
+
+def check_checkpoints(place: Path, name: str, files: list[str]) -> Checked:
+    """Compare checkpoints of `fit` with their checksums; other files are named as not checked.
+
+    Whether a checkpoint belongs to a model and to data is seen when a run goes on from it.
+
+    Args:
+        place: a folder.
+        name: its name in what is said.
+        files: the names of its files.
+    """
+    checked, others = Checked(name), []
+    for file in files:
+        path, label = place / file, f"{name}/{file}"
+        if path.suffix != ".safetensors" or not quietly(partial(is_ours, path)):
+            others.append(file)
+            continue
+        before = len(checked.problems)
+        attempt(checked, label, partial(check_sealed, path), may_go=path)
+        checked.whole += len(checked.problems) == before
+    checked.notes += not_checked(place, others)
+    return checked
 
 
 def not_checked(place: Path, files: list[str]) -> list[str]:

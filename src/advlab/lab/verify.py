@@ -21,10 +21,10 @@ from .checked import (
     Checked,
     Problem,
     attempt,
+    check_checkpoints,
     check_data,
     compare_checksums,
     names_in,
-    not_checked,
     quietly,
 )
 from .evaluations import check_batches, check_evaluation, is_batches
@@ -48,7 +48,7 @@ class _Run(NamedTuple):
 
 
 def verify(folder: Path | str) -> list[Checked]:
-    """Check every experiment and every evaluation below a folder; nothing is written.
+    """Check every experiment, evaluation and checkpoint below a folder; nothing is written.
 
     A run is whole if every byte of its files is as written and its settings belong to its key. It
     is stale if other code than the installed one computed it, as far as that code can be found, or
@@ -115,7 +115,7 @@ def _below(root: Path) -> Iterator[Checked]:
         elif _is_store(inner, files):
             yield _store(place, name, inner, files)
         else:
-            yield Checked(name, notes=not_checked(place, files))
+            yield check_checkpoints(place, name, files)
 
 
 def _store(place: Path, name: str, inner: list[str], files: list[str]) -> Checked:

@@ -12,6 +12,7 @@ SETS = {"Ball", "Cap"}
 
 WRITES_A_NORM = {
     "cli/attack.py": "the user's option; help must not import torch",
+    "evaluation/attack.py": "the default of a user's argument",
     "training/objectives.py": "no attack is the ball of radius zero",
     "linear/risks.py": "the default of a user's argument",
     "linear/minimiser.py": "the default of a user's argument",
@@ -24,6 +25,7 @@ WRITES_A_NORM = {
     "papers/generalization/reductions/linear_training.py": "holds for l2 and linf balls only",
     "papers/generalization/reductions/lazy_training.py": "holds for l2 balls only",
     "papers/purification/theory/regime.py": "theorems stated for l2 and for linf",
+    "papers/purification/theory/run_conditions.py": "theorems stated for l2 and for linf",
 }
 """Files that write a norm down as a user would, and why."""
 

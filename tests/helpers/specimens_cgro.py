@@ -170,7 +170,7 @@ def adversarial_weight() -> Specimen:
 def phase_times() -> Specimen:
     rows = over({"seed": SEEDS, "j": jitter()}, part=("T0", "T1"), d=(200, 500, 1000))
     table = rows.with_columns(
-        n=5, eta=0.01, sharp=pl.col("d") / 2 * pl.col("j"), late=0,
+        n=5, eta=0.01, sharp=pl.col("d") / 2 * pl.col("j"), late=0, ended=0,
         observed=0.55 * pl.col("d") * pl.col("j") ** 2, paper=0.7 * pl.col("d"),
         met=pl.when(pl.col("part") == "T1").then(0.6).otherwise(0.0),
     ).drop("j")  # fmt: skip
@@ -185,6 +185,7 @@ def phase_times() -> Specimen:
                 table.with_columns(observed=sharp * (sharp / 250).pow(-0.2)), ("a", "c")),
             "twice as long": Null(table.with_columns(observed=observed * 2), ("b", "d", "4")),
             "one example is late": Null(table.with_columns(late=never), ("6",)),
+            "runs end too early": Null(table.with_columns(ended=pl.lit(1)), ("6",)),
             "A.2 is met by nobody": Null(table.with_columns(met=0.0), ("6",)),
         },
     )  # fmt: skip

@@ -53,7 +53,7 @@ class Attacked:
         arrays |= {} if self.broken is None else {"broken": self.broken}
         try:
             with replacing(place) as part, part.open("wb") as file:
-                np.savez(file, **{name: _array(one) for name, one in arrays.items()})
+                np.savez(file, allow_pickle=False, **{k: _array(one) for k, one in arrays.items()})
         except OSError as error:
             raise AdvlabError(f"{place} takes a file", error.strerror or error) from None
         return place

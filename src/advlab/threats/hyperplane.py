@@ -7,8 +7,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-Box = tuple[float, float] | tuple[Tensor, Tensor] | None
-"""The lower and upper end of every coordinate, or of each, if there are any."""
+Box = tuple[float, float] | None
+"""The lower and upper end of every coordinate, if there are any."""
+Boxes = Box | tuple[Tensor, Tensor]
+"""The same, or the ends of each coordinate."""
 
 
 def onto_plane(
@@ -16,7 +18,7 @@ def onto_plane(
     slope: Float[Tensor, "batch d"],
     rise: Float[Tensor, " batch"],
     start: Float[Tensor, "batch d"],
-    box: Box = None,
+    box: Boxes = None,
 ) -> tuple[Float[Tensor, "batch d"], Bool[Tensor, " batch"]]:
     """The move of least norm with <slope, move> = rise that keeps start + move in the box.
 
@@ -45,7 +47,7 @@ def nearest_plane(
     values: Float[Tensor, "batch planes"],
     slopes: Float[Tensor, "batch planes d"],
     start: Float[Tensor, "batch d"],
-    box: Box = None,
+    box: Boxes = None,
 ) -> tuple[Float[Tensor, "batch d"], Float[Tensor, "batch d"], Float[Tensor, " batch"]]:
     """The shortest move onto one of several planes: the move, and that plane's slope and value.
 

@@ -8,7 +8,7 @@ JOBS ?= 2
 demo: .venv/.installed
 	$(BIN)/advlab run generalization/fig3 convergence/kernel_parity cgro/phases --out demo
 	$(BIN)/advlab run benign/theory_regime --seeds 3 --out demo
-	$(BIN)/advlab run purification/lottery_tickets --seeds 2 --out demo
+	$(BIN)/advlab run purification/lottery_tickets --seeds 3 --out demo
 	$(BIN)/advlab report --out demo --to report.html
 
 test: .venv/.installed

@@ -48,7 +48,7 @@ WORDS: dict[str, Claim] = {
     ),
     "13b": empirical("without smoothness no neuron's or example's count falls from t = 0 to 1"),
     "13c": empirical("without smoothness an active pair with y = a stays active for all t >= 1"),
-    "14": empirical("no margin decreases anywhere in the balls"),
+    "14": theorem("no margin decreases anywhere in the balls", NAME),
     "15": empirical("the robust training loss falls at least like 1/sqrt(t)"),
     "16a": empirical(
         "at alpha = 0.1 ||mu|| the weights have a cosine of 0.99 or more with those of "

@@ -251,3 +251,26 @@ def test_an_attack_of_ones_own_is_named_by_module_or_file(data, capsys):
         assert words in capsys.readouterr().out
     assert called(MODEL, data, *quick, "--attack", "mine.py:Attack.search") == 2
     assert "error: " in capsys.readouterr().err
+
+
+def test_an_edited_attack_is_not_reused_and_makes_the_evaluation_stale(data):
+    text = (
+        "from advlab.attacks import Attack\n"
+        "class Mine(Attack):\n"
+        "    def search(self, best, threat, rng):\n"
+        "        best.value({})\n"
+    )
+    Path("own_attack.py").write_text(text.format("best.x"))
+    quick = [word for word in QUICK if word not in ("--attack", "fast")]
+    options = (*quick, "--no-checks", "--attack", "own_attack.py:Mine", "--out", "out")
+    assert called(MODEL, data, *options) == 0
+    assert [one.problems for one in verify("out")] == [[]]
+    Path("own_attack.py").write_text(text.format("threat.sample(best.x, rng=rng)"))
+    (problem,) = verify("out")[0].problems
+    assert (problem.kind, "own_attack.py:Mine changed" in problem.why) == ("stale", True)
+    # As a new command: this process has the module of before.
+    command = [sys.executable, "-m", "advlab", "attack", MODEL, str(data), *options, "--resume"]
+    helpers = {**os.environ, "PYTHONPATH": str(Path(nets.__file__).parent)}
+    done = subprocess.run(command, capture_output=True, text=True, env=helpers, check=False)
+    assert done.returncode == 2
+    assert "made by other code: search of Mine changed" in done.stderr

@@ -394,12 +394,12 @@ def test_an_evaluation_of_other_code_another_model_or_other_data_is_stale(tmp_pa
     Path("nets.py").write_text(NET.format(classes=2) + "# a comment\n")
     assert stale(tmp_path) == []
     Path("nets.py").write_text(NET.format(classes=3))
-    assert stale(tmp_path) == [("stale", "made with another model: nets.py:net changed")]
+    assert stale(tmp_path) == [("stale", "made with another model or attack: nets.py:net changed")]
     Path("weights.safetensors").write_bytes(b"others")
     np.savez("data.npz", x=np.zeros((3, 2)), y=np.arange(3))
     assert [why for _, why in stale(tmp_path)] == [
-        "made with another model: weights.safetensors changed",
-        "made with another model: nets.py:net changed",
+        "made with another model or attack: weights.safetensors changed",
+        "made with another model or attack: nets.py:net changed",
         "an evaluation made from other data: data.npz changed",
     ]
     for name in ("nets.py", "weights.safetensors", "data.npz"):

@@ -240,3 +240,11 @@ def test_the_same_table_gives_the_same_chart():
 def test_a_missing_column_is_named():
     with pytest.raises(AdvlabError, match="column risk; got step, eps, seed, loss"):
         curves(TABLE, "step", "risk")
+
+
+def test_quartiles_stand_around_the_median_and_leave_out_what_a_log_axis_cannot_show():
+    rows = pl.DataFrame({"x": [1] * 5, "y": [0.0, 1.0, 2.0, 3.0, 100.0]})
+    (plain,) = aggregate.means(rows, "x", "y", band="quartiles").iter_rows(named=True)
+    assert (plain["low"], plain["y"], plain["high"]) == (1.0, 2.0, 3.0)
+    (log,) = aggregate.means(rows, "x", "y", log_y=True, band="quartiles").iter_rows(named=True)
+    assert (log["low"], log["y"], log["high"], log["replicates"]) == (1.75, 2.5, 27.25, 4)

@@ -111,12 +111,15 @@ def attack(
     from . import examples
     from .models import load_attack, load_model
 
-    chosen = load_attack(attack) if ":" in attack else attack
+    own = attack if ":" in attack else None
+    chosen = attack if own is None else load_attack(own)
     ball = _ball(norm, eps, examples.usual_box(data) if box is None else examples.box(box))
     with recording() as read:
         sample = examples.sample(data, n or None, seed, data_dir, split)
     net, notes = load_model(model, architecture, trust)
-    made_by = evaluation_origin(filter(None, (model, architecture, transfer)), read)
+    made_by = evaluation_origin(
+        [one for one in (model, architecture, transfer, own) if one is not None], read
+    )
     folder = out or Path("runs") / "attack" / _name(model, data, norm, eps)
     for note in [*notes, *_notes(sample, ball, seed)]:
         _say(f"note: {note}")

@@ -28,7 +28,8 @@ def evaluation_origin(models: Iterable[str], data: DataRead) -> dict[str, Any]:
     """What an evaluation is made by, to be stored with it.
 
     Args:
-        models: the models and architectures as they were named: files, or module:object.
+        models: the models, architectures and attacks of the user's own as they were named: files,
+            or module:object.
         data: the data files that were read, as `core.datafiles.recording` gives them.
 
     Returns:
@@ -65,9 +66,9 @@ def check_evaluation(place: Path, name: str, files: list[str]) -> Checked:
     for source, was in made_by.get("models", {}).items():
         now = source_identity(source)
         if now is None:
-            checked.notes.append(f"{label}: the model {source} is not here, so it is not checked")
+            checked.notes.append(f"{label}: {source} is not here, so it is not checked")
         elif now != was:
-            why = f"made with another model: {source} changed"
+            why = f"made with another model or attack: {source} changed"
             checked.problems.append(Problem("stale", label, why))
     check_data(made_by.get("data", {}), checked, label, "an evaluation")
     return checked

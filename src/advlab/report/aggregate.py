@@ -12,8 +12,8 @@ POINTS = 150
 """Points of one curve: more cannot be told apart in a panel."""
 DIGITS = 5
 """Significant digits: more would only make the page longer."""
-Band = Literal["standard deviation", "standard error"]
-"""How far the band around a mean reaches."""
+Band = Literal["standard deviation", "standard error", "quartiles"]
+"""What the band shows: so far around the mean, or the quartiles around the median."""
 
 
 def means(
@@ -28,18 +28,23 @@ def means(
 ) -> pl.DataFrame:
     """Rows (x, color, y, low, high, replicates): the mean of y and one standard deviation each way.
 
-    With `band="standard error"` it is one standard error of the mean each way. A mean that is not a
-    number, or not positive on a log axis, is null and leaves a gap.
+    With `band="standard error"` it is one standard error of the mean each way. With "quartiles" y
+    is the median and the band goes from the lower to the upper quartile, which no log axis
+    distorts: what is not positive there is left out. A mean that is not a number, or not positive
+    on a log axis, is null and leaves a gap.
     """
     rows = _thin(_picked(table, x, y, color), log_x)
-    spread = pl.col("y").std().fill_null(0.0)
-    if band == "standard error":
-        spread = spread / pl.len().sqrt()
+    value = pl.col("y")
+    if band == "quartiles":
+        rows = rows.filter(value > 0) if log_y else rows
+        low, high = (value.quantile(share, "linear") for share in (0.25, 0.75))
+        middle = value.median()
+    else:
+        spread = value.std().fill_null(0.0)
+        spread = spread / pl.len().sqrt() if band == "standard error" else spread
+        low, middle, high = value.mean() - spread, value.mean(), value.mean() + spread
     rows = rows.group_by("x", "color", "rank").agg(
-        y=pl.col("y").mean(),
-        low=pl.col("y").mean() - spread,
-        high=pl.col("y").mean() + spread,
-        replicates=pl.len(),
+        y=middle, low=low, high=high, replicates=pl.len()
     )
     drawn = pl.col("y").is_finite() & ((pl.col("y") > 0) if log_y else True)
     if log_y:

@@ -40,7 +40,7 @@ def curves(
     band: aggregate.Band = "standard deviation",
 ) -> alt.LayerChart:
     """The mean of y at each x, in a band of one standard deviation over the rows there, or of one
-    standard error.
+    standard error; with `band="quartiles"` the median between the quartiles.
 
     `theory` has the same columns and is drawn dashed; without the column x it is level lines.
     """

@@ -25,12 +25,11 @@ from .... import lab
 from ....core.randomness import generator
 from ....reductions.gram import Layers
 from ....report import Assumption, Claims, Verdict, empirical, identity, ours, sample
-from ....report.charts import AnyChart, panels
+from ....report.charts import AnyChart, curves, panels
 from ....report.matrix import matrix
 from ....report.samples import ends, groups
 from ..theory import gram
 from ._parts.conditions import data_conditions
-from ._parts.quantile_curves import quantiles
 from ._parts.two_layer_runs import ACTIVATION, MAPS, PASSES_PER_STEP, loss_under, train
 from ._parts.two_layer_runs import Case as Case
 
@@ -122,7 +121,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
     shown = table.with_columns(pl.col("step") + 1).sort("width")
     foretold = _rate(table)
     charts: list[AnyChart] = [
-        quantiles(
+        curves(
             shown.filter(attack=attack),
             "step",
             "best",
@@ -133,6 +132,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
             y_title="smallest L_A so far",
             log_x=True,
             log_y=True,
+            band="quartiles",
         )
         for attack in PASSES_PER_STEP
         if attack in set(table["attack"])

@@ -10,6 +10,7 @@ trained on the same data against the same attack. Its distance is the RKHS norm 
 """
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -18,13 +19,12 @@ from torch import Tensor, nn
 from .... import lab
 from ....core.randomness import generators
 from ....report import Assumption, Claims, Verdict, empirical, ours
-from ....report.charts import AnyChart, panels
+from ....report.charts import AnyChart, curves, panels
 from ....report.samples import ends, slopes
 from ....training import Probe
 from ._parts import two_layer_runs
 from ._parts.conditions import data_conditions
 from ._parts.lazy_limit import KernelFeatures, displacements
-from ._parts.quantile_curves import quantiles
 from ._parts.two_layer_runs import ACTIVATION, train
 
 ABOUT = lab.About(
@@ -130,21 +130,22 @@ def figure(table: pl.DataFrame) -> AnyChart:
     level = pl.DataFrame({"width": widths, "frobenius": np.full(len(widths), middle)})
     relative = pl.DataFrame({"width": widths, "relative": middle / np.sqrt(d * widths)})
     moving = runs.filter(pl.col("step") > 0)
-    wide = {"x_title": "width m", "log_x": True, "log_y": True}
+    wide: dict[str, Any] = {"x_title": "width m", "log_x": True, "log_y": True, "band": "quartiles"}
     return panels(
         [
-            quantiles(moving, "step", "frobenius", "width",
-                      theory=limit.filter(pl.col("step") > 0).group_by("step").agg(
+            curves(moving, "step", "frobenius", "width",
+                   theory=limit.filter(pl.col("step") > 0).group_by("step").agg(
                           pl.col("frobenius").median()),
-                      title="while training; dashed: infinite width", x_title="iterations",
-                      y_title=MEASURES["frobenius"], log_x=True, log_y=True),
-            quantiles(last, "width", "frobenius", theory=level, y_title=MEASURES["frobenius"],
-                      title="at the end; dashed: infinite width", x_title="width m", log_x=True),
-            quantiles(last, "width", "row", y_title=MEASURES["row"],
-                      title="the farthest neuron", **wide),
-            quantiles(last, "width", "relative", theory=relative,
-                      y_title="||W - W0||_F / ||W0||_F",
-                      title="relative; dashed: infinite width over sqrt(d m)", **wide),
+                   title="while training; dashed: infinite width", x_title="iterations",
+                   y_title=MEASURES["frobenius"], log_x=True, log_y=True, band="quartiles"),
+            curves(last, "width", "frobenius", theory=level, y_title=MEASURES["frobenius"],
+                   title="at the end; dashed: infinite width", x_title="width m", log_x=True,
+                   band="quartiles"),
+            curves(last, "width", "row", y_title=MEASURES["row"],
+                   title="the farthest neuron", **wide),
+            curves(last, "width", "relative", theory=relative,
+                   y_title="||W - W0||_F / ||W0||_F",
+                   title="relative; dashed: infinite width over sqrt(d m)", **wide),
         ],
         columns=2,
     )  # fmt: skip

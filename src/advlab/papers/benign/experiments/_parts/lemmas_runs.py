@@ -19,7 +19,6 @@ from torch import Tensor, nn
 from ..... import lab
 from .....attacks import PGD, Attacked
 from .....attacks.base import Loss
-from .....core.errors import AdvlabError
 from .....core.randomness import Rng, generators
 from .....losses import ModelLoss
 from .....threats import Ball, Threat
@@ -30,6 +29,7 @@ from ...measures import Networks
 from ...reductions import TwoLayerAdversarial, attacked
 from ...reductions.mixture_law import MixtureProblem, Start, draw_stack
 from ...theory import averaging_accuracy, certificate
+from .theorem_range import check_range
 
 Shape = Literal["smoothed_leaky_relu", "leaky_relu", "relu"]
 SHAPES: tuple[Shape, ...] = ("smoothed_leaky_relu", "leaky_relu", "relu")
@@ -80,12 +80,7 @@ class LemmasCase(lab.Case):
 
     @model_validator(mode="after")
     def _in_the_theorems_range(self) -> "LemmasCase":
-        if self.alpha > self.mu_norm:
-            raise AdvlabError(f"alpha <= ||mu|| = {self.mu_norm:g} (Assumption 1)", self.alpha)
-        if self.d < self.n:
-            raise AdvlabError(f"d of at least n = {self.n} (Assumption 1 wants far more)", self.d)
-        if self.width % 2:
-            raise AdvlabError("an even width, for a symmetric start", self.width)
+        check_range(self.n, self.d, self.mu_norm, self.alpha, self.width)
         return self
 
     @property

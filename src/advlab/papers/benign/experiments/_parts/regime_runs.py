@@ -18,7 +18,6 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from torch import Tensor
 
 from ..... import lab
-from .....core.errors import AdvlabError
 from .....core.randomness import generators
 from .....threats import Ball
 from .....training import Fit, Probe, ProbeFunction, fit
@@ -29,6 +28,7 @@ from ...measures.good_run import good_run
 from ...reductions import TwoLayerAdversarial
 from ...reductions.mixture_law import MixtureProblem, Start, draw_stack
 from .lemmas_runs import ATTACK, Shape
+from .theorem_range import check_range
 
 SPEED = 2.0
 """eta d/n of the fast pace."""
@@ -68,12 +68,7 @@ class RegimeCase(lab.Case):
 
     @model_validator(mode="after")
     def _in_the_theorems_range(self) -> "RegimeCase":
-        if self.alpha > self.mu_norm:
-            raise AdvlabError(f"alpha <= ||mu|| = {self.mu_norm:g} (Assumption 1)", self.alpha)
-        if self.d < self.n:
-            raise AdvlabError(f"d of at least n = {self.n} (Assumption 1 wants far more)", self.d)
-        if self.width % 2:
-            raise AdvlabError("an even width, for a symmetric start", self.width)
+        check_range(self.n, self.d, self.mu_norm, self.alpha, self.width)
         return self
 
     @property

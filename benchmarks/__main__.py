@@ -8,9 +8,13 @@ from . import (
     purification,
     stacks,
     theta_star,
+    training_epoch,
     two_layer,
 )
 
-PARTS = (theta_star, stacks, two_layer, any_attack, patches, purification, bracket, peers)
+PARTS = (
+    theta_star, stacks, two_layer, any_attack, patches, purification, bracket, training_epoch,
+    peers,
+)  # fmt: skip
 for benchmark in PARTS:
     benchmark.main()

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from advlab.attacks import AutoAttack
+from advlab.attacks import PGD, AutoAttack
 from advlab.attacks._engine.channels_last import ChannelsLast, relaid
 from advlab.core.randomness import generator
 from advlab.losses import ModelLoss, cross_entropy, margin
@@ -120,3 +120,30 @@ def test_the_ensemble_reaches_the_model_in_the_other_layout_and_is_judged_in_the
     assert (768, 1, 48, 3) in seen
     with torch.no_grad():
         torch.testing.assert_close(loss(found.x), found.loss, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("attack", [PGD(steps=3), PGD(steps=3, jump=False, keep="last")])
+def test_what_an_attack_finds_is_judged_in_the_layout_given(attack):
+    """Searched with channels last; loss and points are those of the model as it was given."""
+    seen, net = set(), resnet()
+    net.layers[0][0].register_forward_pre_hook(lambda _, args: seen.add(args[0].stride()))
+    loss, ball = ModelLoss(net, Y, cross_entropy), Ball("linf", 0.05, box=(0, 1))
+    found = attack(loss, X, ball, rng=generator("judged"))
+    assert (768, 1, 48, 3) in seen
+    assert torch.equal(found.loss, loss(found.x).detach())
+    if attack.keep == "worst":
+        assert (found.loss >= loss(X)).all()
+
+
+def test_models_with_scores_in_a_dict_are_searched_too():
+    class Named(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.net = resnet()
+
+        def forward(self, x):
+            return {"logits": self.net(x)}
+
+    ball, rng = Ball("linf", 0.05, box=(0, 1)), generator("dict")
+    found = PGD(steps=2)(ModelLoss(Named(), Y, cross_entropy), X, ball, rng=rng)
+    assert found.x.shape == X.shape

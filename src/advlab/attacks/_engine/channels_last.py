@@ -1,11 +1,15 @@
 """The order of images in memory: on a CPU convolutions are faster with the channels last."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
-from ...losses import ModelLoss, evaluating
+from ...core import inputs
+from ...losses import ModelLoss
 from ...models import Stack
-from ..base import Loss
+
+Loss = Callable[[Tensor], Tensor]
 
 CLOSE = 1e-4
 """How far outputs may differ by rounding, as a share of the largest."""
@@ -22,7 +26,7 @@ class ChannelsLast(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         # Not `contiguous`: images of one channel count as laid out already, and stay slow.
-        return self.model(x.to(memory_format=torch.channels_last))
+        return inputs.scores(self.model(x.to(memory_format=torch.channels_last)))
 
 
 def relaid(loss: Loss, x: Tensor) -> Loss:
@@ -47,10 +51,10 @@ def _convolves(model: object, x: Tensor) -> bool:
 
 
 def _agree(one: ModelLoss, other: ModelLoss, x: Tensor) -> bool:
-    with torch.no_grad(), evaluating(one.model):
-        plain = one.model(x)
+    with torch.no_grad():
+        plain = one.outputs(x)
         try:
-            laid = other.model(x)
+            laid = other.outputs(x)
         except RuntimeError:
             return False
     if plain.shape != laid.shape:

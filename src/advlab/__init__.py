@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from . import threats as threats
     from . import training as training
     from .evaluation import attack as attack
+    from .evaluation import compare as compare
+    from .evaluation import curve as curve
     from .evaluation import evaluate as evaluate
     from .training import fit as fit
 
@@ -34,6 +36,8 @@ __version__ = "0.1.0"
 
 _OBJECTS = {
     "attack": "advlab.evaluation",
+    "compare": "advlab.evaluation",
+    "curve": "advlab.evaluation",
     "evaluate": "advlab.evaluation",
     "fit": "advlab.training",
 }

@@ -18,6 +18,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "Run experiments and decide their claims.",
     ),
     "attack": ("advlab.cli.attack:attack", "Bracket the robust error of a model."),
+    "compare": ("advlab.cli.compare:compare", "Compare two models row by row."),
     "report": ("advlab.cli.report:report", "Make one HTML page of everything that was run."),
     "verify": ("advlab.cli.verify:verify", "Check that stored runs are whole and up to date."),
     "data": ("advlab.cli.data:data", "Show where data sets are, or fetch them."),

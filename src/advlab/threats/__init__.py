@@ -11,14 +11,24 @@ if TYPE_CHECKING:
     from .base import Threat as Threat
     from .cap import Cap as Cap
     from .feature_ball import FeatureBall as FeatureBall
+    from .integers import Integers as Integers
     from .norms import Norm as Norm
+    from .one_hot import OneHot as OneHot
+    from .patch import Patch as Patch
+    from .product import Product as Product
+    from .union import Union as Union
 
 _NAMES = {
     "Ball": "ball",
     "Cap": "cap",
     "FeatureBall": "feature_ball",
+    "Integers": "integers",
     "Norm": "norms",
+    "OneHot": "one_hot",
+    "Patch": "patch",
+    "Product": "product",
     "Threat": "base",
+    "Union": "union",
 }
 
 

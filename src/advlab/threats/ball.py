@@ -232,6 +232,11 @@ class Ball(Threat):
         return True
 
     @property
+    def isotropic(self) -> bool:
+        """All coordinates are alike."""
+        return True
+
+    @property
     def limits(self) -> tuple[float, float] | None:
         """The box."""
         return self.box

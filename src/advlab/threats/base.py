@@ -195,7 +195,7 @@ class Threat(ExactConfig):
 
     def with_radius(self, radius: float) -> "Threat":
         """The same kind of set with another radius."""
-        return type(self)(**{**self.model_dump(), "radius": radius})
+        return type(self)(**{**dict(self), "radius": radius})
 
     # What attacks ask of a set. The answers here suit any set whose moves have Euclidean lengths.
 
@@ -208,6 +208,38 @@ class Threat(ExactConfig):
     def convex(self) -> bool:
         """Whether a point between the center and another point of the set is in the set."""
         return False
+
+    @property
+    def isotropic(self) -> bool:
+        """Whether the set is all that is within `radius` in the norm of `order`, and in `limits`:
+        then a search that keeps to both needs no projection."""
+        return False
+
+    @property
+    def gaps(self) -> bool:
+        """Whether a point may have no others of the set around it, so that a search must jump.
+
+        `steepest` then gives moves long enough for a tenth of the radius to cross a gap.
+        """
+        return False
+
+    def unit_moves(self, like: Tensor) -> Float[Tensor, "moves *shape"] | None:
+        """Moves of one unit each (another category, a whole step) for a search that goes unit by
+        unit: with `project` they lead from point to point. None for sets that have no units.
+
+        Args:
+            like: Inputs, of which the shape of one, dtype and device matter.
+        """
+        return None
+
+    def points(self, center: Float[Tensor, "batch *shape"], most: int) -> Iterator[Tensor] | None:
+        """All points of each set, some perhaps twice, if they are at most `most`; otherwise None.
+
+        Args:
+            center: The centers.
+            most: How many points per center to give at most.
+        """
+        return None
 
     @property
     def limits(self) -> Box:

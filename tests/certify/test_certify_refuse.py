@@ -22,26 +22,38 @@ class Through(nn.Module):
         return self.function(x)
 
 
+class Recurrent(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.layer = kind(4, 3, batch_first=True).double()
+
+    def forward(self, x):
+        return self.layer(x[:, None])[0][:, -1]
+
+
 REFUSED = {
-    "sigmoid": lambda x: x.sigmoid(),
-    "product": lambda x: x * x.flip(1),
-    "softmax": lambda x: x.softmax(1),
     "matrix product": lambda x: x @ x.T,
     "batch mean": lambda x: x - x.mean(0),
     "batch mean kept": lambda x: x - x.mean(0, keepdim=True),
-    "branch by value": lambda x: x if float(x.sum()) > 0 else -x,
+    "softmax over the batch": lambda x: x.softmax(0),
     "mask by value": lambda x: torch.where(x > 0.5, x, -x),
-    "numpy": lambda x: torch.from_numpy(x.detach().numpy() * 2),
     "constant": lambda x: torch.zeros(len(x), 3, dtype=x.dtype),
     "indices": lambda x: (
         nn.functional.max_pool1d(x[:, None], 2, return_indices=True)[1][:, 0] * x[:, :2]
     ),
     "float": lambda x: x.float().double() * 1.0,
     "first rows": lambda x: x - x[:1],
+    "rows the other way round": lambda x: x.flip(0),
     "turned twice": lambda x: (x.T - x.T[:, :1]).T,
     "written": lambda x: torch.zeros(len(x), 4, dtype=x.dtype).copy_(x),
     "batch norm by the batch": lambda x: nn.functional.batch_norm(x, None, None, training=True),
-    "steep leak": lambda x: nn.functional.leaky_relu(x, 1.5),
+    "by row number": lambda x: x * torch.arange(len(x), dtype=x.dtype)[:, None],
+    "masked attention": lambda x: (x + torch.tensor([0.0, -torch.inf, 0.0, 0.0])).softmax(1),
+    "sine": lambda x: x.sin(),
+    "sorted": lambda x: x.sort(1)[0],
+    "rounded": lambda x: x.round(),
+    "lstm": Recurrent(nn.LSTM),
+    "gru": Recurrent(nn.GRU),
 }
 
 
@@ -59,13 +71,16 @@ def test_refusals(name):
 
 def test_the_operation_is_named():
     x = torch.rand(6, 4)
-    assert "sigmoid" in str(IBP().refuses(Through(torch.sigmoid), BALL, x))
+    assert "operation sin" in str(IBP().refuses(Through(torch.sin), BALL, x))
+    assert "Elementwise" in str(LinearExact().refuses(Through(torch.sigmoid), BALL, x))
+    for kind in (nn.LSTM, nn.GRU):
+        assert "recurrent" in str(IBP().refuses(Recurrent(kind).double(), BALL, x.double()))
     assert "Relu" in str(LinearExact().refuses(Through(torch.relu), BALL, x))
 
 
 def test_a_value_that_does_not_matter_is_no_reason():
     def forward(x):
-        x.sigmoid()
+        x.sin()
         return x * 2
 
     assert IBP().refuses(Through(forward), BALL, torch.rand(3, 4)) is None
@@ -178,7 +193,7 @@ def test_certify_stops_at_an_exact_bound_and_knows_names():
 
 def test_a_network_nobody_can_read_is_refused_by_all():
     x = torch.rand(3, 4)
-    result = certify(Through(torch.sigmoid), x, torch.zeros(3, dtype=torch.long), BALL)
+    result = certify(Through(torch.sin), x, torch.zeros(3, dtype=torch.long), BALL)
     assert result.refused.keys() == set(CERTIFICATES)
     assert not result.robust.any()
 

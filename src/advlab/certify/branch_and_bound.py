@@ -12,9 +12,10 @@ from torch import Tensor
 
 from ..threats import Threat
 from ._graph.convex_program import ConcaveRelaxation
-from ._graph.graph import Graph, Relu
+from ._graph.graph import Graph
 from ._graph.input_sets import InputSets
 from ._graph.margin_bounds import specifications
+from ._graph.nonlinear import Relu
 from ._graph.one_hidden_layer import OneHiddenLayer, Score
 from .base import Certificate
 

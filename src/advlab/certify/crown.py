@@ -25,11 +25,11 @@ from ._graph.backward import (
     propagate_backward,
     unit_vectors,
 )
-from ._graph.graph import Graph, Sum
+from ._graph.graph import Graph, Interval, Nonlinear, Sum
 from ._graph.input_sets import InputSets
 from ._graph.interval import propagate_intervals, tighter_by_norm
 from ._graph.margin_bounds import upper_bound, worst_margins
-from ._graph.relaxations import Interval, interval_relaxation, linear_relaxation
+from ._graph.relaxations import interval_relaxation, linear_relaxation
 from .base import Certificate
 
 ALONE = 2**16
@@ -131,12 +131,15 @@ def _already_tight(graph: Graph, target: int, sets: InputSets) -> bool:
 def _backward_interval(
     graph: Graph, target: int, sets: InputSets, relaxation: Relaxation, box: Interval
 ) -> Interval:
-    """Both ends for the unstable neurons, by pairs of neuron and example.
+    """Both ends for the neurons that matter, by pairs of neuron and example: all that can move, or
+    those that can have either sign if nothing but ReLU and max pooling is made of them.
 
     Up to the last nonlinear operation before them, all examples share the coefficients.
     """
     low, high = (end.reshape(len(end), -1).clone() for end in box)
-    neurons, rows = ((low < 0) & (high > 0)).T.nonzero(as_tuple=True)
+    users = [node for node in graph.nodes if isinstance(node, Nonlinear) and target in node.inputs]
+    wanted = (low < 0) & (high > 0) if all(u.by_sign for u in users) else low < high
+    neurons, rows = wanted.T.nonzero(as_tuple=True)
     unstable, which = neurons.unique_consecutive(return_inverse=True)
     shape, width = graph.nodes[target].shape, graph.max_width(target)
     for few in chunks(len(unstable), width):

@@ -8,7 +8,7 @@ from torch import Tensor
 from ..threats import Threat
 from ..threats.norms import ORDER, dual_order, enclosing_exponent
 from ._graph.backward import NonlinearBound, Relaxation, row_sums
-from ._graph.graph import Affine, Graph, MaxPool, Node, Sum
+from ._graph.graph import Affine, Graph, Node, Nonlinear, Sum
 from ._graph.input_sets import InputSets
 from ._graph.margin_bounds import worst_margins
 from .base import Certificate
@@ -30,9 +30,11 @@ class Lipschitz(Certificate):
     name = "lipschitz"
 
     def unsupported(self, graph: Graph, ball: Threat) -> str | None:
-        if ball.within_radius:
-            return None
-        return f"{type(ball).__name__} does not state that it lies within its radius in a norm"
+        if not ball.within_radius:
+            return f"{type(ball).__name__} does not state that it lies within its radius in a norm"
+        nodes = (graph.nodes[k] for k in graph.nonlinear())
+        steep = {type(node).__name__ for node in nodes if _rate(node, 2.0) is None}
+        return f"no Lipschitz constant is known for {', '.join(sorted(steep))}" if steep else None
 
     def bound(self, graph: Graph, sets: InputSets, y: Tensor) -> Tensor:
         values = graph.values(sets.center)
@@ -67,15 +69,14 @@ def _constant(node: Node, before: list[float], order: float, like: Tensor) -> fl
         return node.operator_norm(order, like) * before[0]
     if isinstance(node, Sum):
         return sum(abs(w) * c for w, c in zip(node.weights, before, strict=True))
-    if isinstance(node, MaxPool) and order < math.inf:
-        return before[0] * _overlap(node) ** (1 / order)
-    return before[0]
+    rate = _rate(node, order)
+    if rate is None:
+        raise TypeError(type(node).__name__)
+    return before[0] * rate
 
 
-def _overlap(node: MaxPool) -> int:
-    """How many windows a pixel can be in."""
-    spans = zip(node.kernel, node.stride, node.dilation, strict=True)
-    return math.prod(math.ceil(k / s) if d == 1 else k for k, s, d in spans)
+def _rate(node: Node, order: float) -> float | None:
+    return node.lipschitz(order) if isinstance(node, Nonlinear) else None
 
 
 def _lipschitz_relaxation(

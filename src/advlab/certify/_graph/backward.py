@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .graph import NONLINEAR, Affine, Graph, Sum
+from .graph import Affine, Graph, Nonlinear, Sum
 
 ELEMENTS = 2**20
 """Coefficients held at once; more are done in chunks, so that memory stays flat."""
@@ -15,13 +15,13 @@ ELEMENTS = 2**20
 
 @dataclass(frozen=True)
 class NonlinearBound:
-    """What <a, value> of a nonlinear operation is at most: <coefficients, its input> + constant."""
+    """<a, value> of a nonlinear operation is at most <coefficients, its inputs> + constant."""
 
     constant: Tensor
     magnitude: Tensor
     """At least the absolute values that were summed, for the rounding."""
-    coefficients: Tensor | None = None
-    """None where the bound is a constant."""
+    coefficients: tuple[Tensor, ...] = ()
+    """One for each input; none where the bound is a constant."""
 
 
 Relaxation = Callable[[int, Tensor, Tensor], NonlinearBound]
@@ -70,7 +70,7 @@ def propagate_backward(
     pending, constant, magnitude = dict(start.coefficients), start.constant, start.magnitude
     for k in range(max(pending), 0, -1):
         node = graph.nodes[k]
-        if k not in pending or (relaxation is None and isinstance(node, NONLINEAR)):
+        if k not in pending or (relaxation is None and isinstance(node, Nonlinear)):
             continue
         here = pending.pop(k)
         if isinstance(node, Affine):
@@ -84,7 +84,7 @@ def propagate_backward(
         elif relaxation is not None:
             bound = relaxation(k, here, rows)
             constant, magnitude = constant + bound.constant, magnitude + bound.magnitude
-            back = [] if bound.coefficients is None else [bound.coefficients]
+            back = list(bound.coefficients)
         for place, part in zip(node.inputs, back, strict=False):
             pending[place] = pending[place] + part if place in pending else part
     return LinearBound(pending, constant, magnitude)
@@ -99,7 +99,7 @@ def chunks(pairs: int, width: int) -> Iterator[slice]:
 def unit_vectors(indices: Tensor, shape: tuple[int, ...], like: Tensor) -> Tensor:
     """The unit vectors of these entries of a value."""
     a = torch.zeros(len(indices), math.prod(shape), dtype=like.dtype, device=like.device)
-    a[torch.arange(len(indices)), indices] = 1
+    a[torch.arange(len(indices), device=like.device), indices] = 1
     return a.reshape(-1, *shape)
 
 

@@ -1,18 +1,19 @@
-"""A network as a short list of operations: linear maps, sums, ReLU and max pooling."""
+"""A network as a short list of operations: linear maps, sums and nonlinear operations."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .pooling import windows
 from .spectral import convolution_norm, largest_singular_value
 
 Shape = tuple[int, ...]
+Interval = tuple[Tensor, Tensor]
 FEW = 4
 """Channels up to which a product and a fold are faster than a transposed convolution."""
 
@@ -72,7 +73,8 @@ class Affine(Node):
         if order == 2:
             return math.sqrt(self.operator_norm(1, like) * self.operator_norm(math.inf, like))
         size = self.magnitude()
-        ones = torch.ones(1, *(self.shape if order == 1 else self.source), dtype=like.dtype)
+        shape = self.shape if order == 1 else self.source
+        ones = like.new_ones(1, *shape)
         return float((size.adjoint(ones) if order == 1 else size.matrix(ones)).max())
 
 
@@ -189,6 +191,34 @@ class Rearrange(Affine):
 
 
 @dataclass(frozen=True, eq=False)
+class AddMean(Affine):
+    """own x + mean(x) times `mean`, the mean over some axes of an example; (1, -1) centers x."""
+
+    axes: tuple[int, ...]
+    """Counted with the batch, from the end."""
+    own: float
+    mean: float
+
+    @property
+    def fan_in(self) -> int:  # type: ignore[override]
+        return math.prod(self.shape[axis] for axis in self.axes)
+
+    def matrix(self, x: Tensor) -> Tensor:
+        return self.own * x + self.mean * x.mean(self.axes, keepdim=True)
+
+    def adjoint(self, a: Tensor) -> Tensor:
+        return self.matrix(a)
+
+    def magnitude(self) -> "AddMean":
+        """Of a diagonal own + mean / k with mean / k beside it."""
+        share = self.mean / self.fan_in
+        own = abs(self.own + share) - abs(share)
+        return AddMean(
+            self.inputs, self.shape, self.source, None, self.axes, own, abs(self.mean)
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
 class Sum(Node):
     """A weighted sum of earlier values: the residual connection."""
 
@@ -198,33 +228,19 @@ class Sum(Node):
         return sum(w * v for w, v in zip(self.weights, values, strict=True))  # type: ignore[return-value]
 
 
-@dataclass(frozen=True, eq=False)
-class Relu(Node):
-    """max(z, slope z) with 0 <= slope <= 1."""
+class Nonlinear(Node):
+    """What linear bounds must be relaxed at; all such nodes are in `nonlinear.py`."""
 
-    slope: float
+    by_sign: ClassVar[bool] = False
+    """Whether it matters only to know better where an input may have either sign."""
 
-    def apply(self, *values: Tensor) -> Tensor:
-        return F.leaky_relu(values[0], self.slope)
+    def image(self, *boxes: Interval) -> Interval:
+        """What the value is between, given that for its inputs."""
+        raise NotImplementedError
 
-
-@dataclass(frozen=True, eq=False)
-class MaxPool(Node):
-    kernel: list[int]
-    stride: list[int]
-    padding: list[int]
-    dilation: list[int]
-    source: Shape
-
-    def apply(self, *values: Tensor) -> Tensor:
-        return F.max_pool2d(values[0], self.kernel, self.stride, self.padding, self.dilation)
-
-    def windows(self, x: Tensor) -> Tensor:
-        """Every window's values on a last axis of their own, -inf where there is padding."""
-        return windows(x, self.kernel, self.stride, self.padding, self.dilation)
-
-
-NONLINEAR = (Relu, MaxPool)
+    def lipschitz(self, order: float) -> float | None:
+        """max ||f(u) - f(v)|| / ||u - v|| in l1, l2 or linf from above, if there is a bound."""
+        return None
 
 
 class Graph:
@@ -242,7 +258,7 @@ class Graph:
         """The nonlinear operations that each value is computed from, its own included."""
         ancestors: list[frozenset[int]] = []
         for k, node in enumerate(self.nodes):
-            own = frozenset({k}) if isinstance(node, NONLINEAR) else frozenset()
+            own = frozenset({k}) if isinstance(node, Nonlinear) else frozenset()
             ancestors.append(own.union(*(ancestors[i] for i in node.inputs)))
         return ancestors
 
@@ -257,7 +273,7 @@ class Graph:
 
     def nonlinear(self) -> list[int]:
         """The places of the nonlinear operations."""
-        return [k for k, node in enumerate(self.nodes) if isinstance(node, NONLINEAR)]
+        return [k for k, node in enumerate(self.nodes) if isinstance(node, Nonlinear)]
 
     def ancestors(self, target: int) -> set[int]:
         """All places that the value at `target` is computed from, itself included."""

@@ -6,9 +6,8 @@ from collections.abc import Callable
 import torch
 
 from .backward import LinearBound, chunks, propagate_backward, row_sums, unit_vectors
-from .graph import NONLINEAR, Affine, Graph, Node, Sum
+from .graph import Affine, Graph, Interval, Node, Nonlinear, Rearrange, Sum
 from .input_sets import InputSets
-from .relaxations import Interval
 
 Refine = Callable[[int, list[Interval], Interval], Interval]
 """May narrow the interval of the value at a place, given those of all places before it."""
@@ -47,9 +46,13 @@ def tighter_by_norm(sets: InputSets) -> bool:
 
 
 def _image(node: Node, boxes: list[Interval]) -> Interval:
-    if isinstance(node, NONLINEAR):
-        # ReLU and max pooling never fall when an input rises.
-        return node.apply(boxes[0][0]), node.apply(boxes[0][1])
+    if isinstance(node, Nonlinear):
+        return node.image(*boxes)
+    if isinstance(node, Rearrange):
+        # Its matrix has no negative entry, so ends go to ends; what is only moved is not rounded.
+        low, high = (node.matrix(end) for end in boxes[0])
+        unit = 8 * torch.finfo(low.dtype).eps if node.terms > 1 else 0.0
+        return low - unit * low.abs(), high + unit * high.abs()
     if isinstance(node, Affine):
         (low, high), size = boxes[0], node.magnitude()
         center, radius = node.apply((low + high) / 2), size.matrix((high - low) / 2)
@@ -83,7 +86,8 @@ def _by_dual_norm(graph: Graph, target: int, sets: InputSets) -> Interval:
     numbers = math.prod(shape)
     widths = []
     for part in chunks(numbers, graph.max_width(target)):
-        a = unit_vectors(torch.arange(numbers)[part], shape, sets.center)
+        numbers_of = torch.arange(numbers, device=sets.center.device)[part]
+        a = unit_vectors(numbers_of, shape, sets.center)
         start = LinearBound.of(target, a)
         back = propagate_backward(graph, start, torch.arange(0), None).coefficients
         widths.append(sets.threat.dual_norm(back[0]) if 0 in back else row_sums(a) * 0)

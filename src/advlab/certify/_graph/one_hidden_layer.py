@@ -10,8 +10,9 @@ from torch import Tensor
 
 from ...threats import Threat
 from .backward import LinearBound, propagate_backward, unit_vectors
-from .graph import Graph, Relu
+from .graph import Graph
 from .input_sets import InputSets
+from .nonlinear import Relu
 
 Vector = Float[np.ndarray, " d"]
 Units = Float[np.ndarray, " m"]

@@ -5,16 +5,17 @@ programs all run the same operations. What is read is then run beside the networ
 and refused if the two differ.
 """
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ...losses import evaluating
 from .graph import Graph
 from .operations import OPERATIONS
-from .tracing import Trace, UnsupportedNetwork
+from .tracing import ReadGuard, Trace, UnsupportedNetwork
 
 TRACED, CHECKED = 3, 5
 """Rows that are watched, and rows of the check: different, so that mixed-up axes show."""
@@ -25,7 +26,8 @@ def read(model: Callable[[Tensor], Tensor], x: Tensor) -> Graph:
     with torch.no_grad(), evaluating(model):
         rows = x.detach()[torch.arange(TRACED) % len(x)].clone()
         trace = Trace(rows, OPERATIONS)
-        out = _run(model, rows, trace)
+        out = _run(model, rows, _watched(trace))
+        _no_hidden_reads(model)
         place = trace.place(out)
         if trace.fatal or place is None or not isinstance(out, Tensor):
             raise UnsupportedNetwork(
@@ -34,6 +36,24 @@ def read(model: Callable[[Tensor], Tensor], x: Tensor) -> Graph:
         graph = Graph(trace.nodes[: place + 1])
         _check(graph, model, x.detach())
     return graph
+
+
+@contextmanager
+def _watched(trace: Trace) -> Iterator[None]:
+    """The trace and its guard, with attention by plain operations instead of one that hides all."""
+    fast = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        with sdpa_kernel(SDPBackend.MATH), ReadGuard(trace), trace:
+            yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def _no_hidden_reads(model: Callable[[Tensor], Tensor]) -> None:
+    """TorchScript's tolist runs outside of Python, where nothing can watch it."""
+    if isinstance(model, torch.jit.ScriptModule) and "prim::tolist" in str(model.inlined_graph):
+        raise UnsupportedNetwork("tolist(), which makes the computation depend on values")
 
 
 def _run(model: Callable[[Tensor], Tensor], rows: Tensor, watch: AbstractContextManager) -> Tensor:

@@ -1,12 +1,13 @@
-"""A pretend accelerator: tensors that live "elsewhere" and refuse what a real accelerator refuses.
+"""A pretend accelerator: tensors that live elsewhere and refuse what real accelerators refuse.
 
-No machine that runs these tests needs an accelerator. A `PretendTensor` wraps an ordinary tensor and reports the
-device type `lazy`, which PyTorch knows and no installation uses (autograd runs it on the caller's thread). Every
-operator on it passes through `__torch_dispatch__`, which
+The tests need no accelerator. A `PretendTensor` wraps an ordinary tensor and reports the device
+type `lazy`, which PyTorch knows and no installation uses (autograd runs it on the caller's thread).
+Every operator on it passes through `__torch_dispatch__`, which
 
 - refuses operands on the CPU, apart from numbers (0-dim tensors) where real devices take them;
 - refuses a CPU generator that would fill a pretend tensor;
-- counts what makes the host wait for the device (`item`, `bool`, `tolist`, `nonzero`, masks as indices, `cpu`);
+- counts what makes the host wait for the device: `item`, `bool`, `tolist`, `nonzero`, masks as
+  indices, copies to the CPU;
 - computes the rest on the wrapped CPU tensors, so numbers equal the CPU's bit for bit.
 
 `numpy()` on a pretend tensor fails inside PyTorch, as it does on every device that is not the CPU.
@@ -72,6 +73,12 @@ class PretendTensor(Tensor):
         Tensor.data.__set__(self, values)  # type: ignore[attr-defined]
         self.held = values.held
 
+    def untyped_storage(self) -> torch.UntypedStorage:
+        return self.held.untyped_storage()
+
+    def data_ptr(self) -> int:
+        return self.held.data_ptr()
+
     def tolist(self) -> Any:
         return self.cpu().tolist()
 
@@ -92,6 +99,11 @@ class PretendDevice(TorchDispatchMode):
         super().__init__()
         self.float64 = float64
         self.synchronisations: Counter[str] = Counter()
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # Nothing is compiled here, and the default would import the whole compiler.
+        return False
 
     def __enter__(self) -> "PretendDevice":
         _present.append(self)
@@ -135,6 +147,8 @@ def _run(func: Any, args: tuple, kwargs: dict) -> Any:
 
 def _wrap(found: Tensor, held: dict[int, PretendTensor]) -> PretendTensor:
     """What an operator gave; an operand written in place stays the object that it was."""
+    if isinstance(found, PretendTensor):
+        return found
     return held[id(found)] if id(found) in held else PretendTensor(found)
 
 
@@ -225,13 +239,14 @@ _kernels.impl("empty_strided", _empty_strided, "Lazy")
 _kernels.impl("copy_", _copy, "Lazy")
 
 
-def both(run: Callable[[torch.device], Any]) -> tuple[Any, Any]:
+def both(run: Callable[[torch.device], Any], *, float64: bool = True) -> tuple[Any, Any]:
     """What `run` gives on the CPU and on the pretend device, brought to the CPU.
 
     Args:
         run: makes everything it needs from its own seeds, on the device it is given.
+        float64: whether the pretend device has double precision.
     """
     plain = run(torch.device("cpu"))
-    with PretendDevice() as device:
+    with PretendDevice(float64=float64) as device:
         found = run(device.place)
     return plain, tree_map(_unwrap, found)

@@ -72,7 +72,7 @@ class Affine(Node):
         if order == 2:
             return math.sqrt(self.operator_norm(1, like) * self.operator_norm(math.inf, like))
         size = self.magnitude()
-        ones = torch.ones(1, *(self.shape if order == 1 else self.source), dtype=like.dtype)
+        ones = like.new_ones(1, *(self.shape if order == 1 else self.source))
         return float((size.adjoint(ones) if order == 1 else size.matrix(ones)).max())
 
 

@@ -67,7 +67,8 @@ class MaxPoolRelaxation:
         best, which = low.max(-1)
         others = high.scatter(-1, which[..., None], -torch.inf)
         c, h, w = node.source
-        place = torch.arange(h * w, dtype=low.dtype).reshape(1, 1, h, w).expand(1, c, h, w)
+        place = torch.arange(h * w, dtype=low.dtype, device=low.device)
+        place = place.reshape(1, 1, h, w).expand(1, c, h, w)
         places = node.windows(place).long().clamp(min=0).expand(len(low), *which.shape[1:], -1)
         argmax = places.gather(-1, which[..., None])[..., 0]
         return cls(argmax.flatten(2), best >= others.amax(-1), high.amax(-1), node.source)
@@ -78,7 +79,7 @@ class MaxPoolRelaxation:
         constant = torch.where(linear, 0.0, a * self.upper[rows])
         kept = torch.where(linear, a, 0.0).flatten(2)
         c, h, w = self.source
-        coefficients = torch.zeros(len(a), c, h * w, dtype=a.dtype)
+        coefficients = a.new_zeros(len(a), c, h * w)
         coefficients = coefficients.scatter_add(2, self.argmax[rows].expand(len(a), -1, -1), kept)
         magnitude = row_sums(constant.abs())
         return NonlinearBound(row_sums(constant), magnitude, coefficients.reshape(len(a), c, h, w))

@@ -131,11 +131,10 @@ def _run(func: Any, args: tuple, kwargs: dict) -> Any:
     to_host = name in _COPIES and not there and _ends_on_host(name, args, kwargs)
     if to_host or name in _WAITS or (name in _INDEXING and _waits_for_index(args)):
         _count(name)
-    if kwargs.get("device") is not None:
+    if there:
         kwargs["device"] = torch.device("cpu")
-        leaves = not there
-    else:
-        leaves = name == "aten::copy_" and not isinstance(args[0], PretendTensor)
+    leaves = kwargs.get("device") is not None and not there
+    leaves = leaves or (name == "aten::copy_" and not isinstance(args[0], PretendTensor))
     held = {id(one.held): one for one in _pretends((args, kwargs))}
     out = func(*tree_map(_unwrap, args), **tree_map(_unwrap, kwargs))
     if torch.Tag.inplace_view in func.tags:  # the wrapper's own shape follows

@@ -90,10 +90,10 @@ class BranchAndBound(Certificate):
         ]
         upper, lower, exact, nodes = zip(*found, strict=True)
         slack = [max(score.slack for score in few) for few in scores]
-        dtype = sets.center.dtype
+        made = sets.center.new_tensor
         return Solved(
-            torch.tensor(upper, dtype=dtype) + torch.tensor(slack, dtype=dtype),
-            torch.tensor(lower, dtype=dtype), torch.tensor(exact), torch.tensor(nodes),
+            made(upper) + made(slack), made(lower),
+            made(exact, dtype=torch.bool), made(nodes, dtype=torch.int64),
         )  # fmt: skip
 
     def _search(self, problems: list[ConcaveRelaxation]) -> tuple[float, float, bool, int]:

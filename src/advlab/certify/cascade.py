@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 
+from ..core.devices import device_of
 from ..core.errors import AdvlabError
 from ..threats import Threat
 from .base import Certificate, Model
@@ -63,20 +64,21 @@ def certify(
         >>> certified = certify(model, x, y, Ball("linf", 0.1), ["ibp", "crown"])
         >>> certified.robust.float().mean()
     """
-    bound = torch.full((len(x),), torch.inf, dtype=x.dtype)
+    place, bound = device_of(model, x), x.new_full((len(x),), torch.inf)
     by, refused = [""] * len(x), {}
-    undecided = torch.ones(len(x), dtype=torch.bool) if alive is None else alive.clone()
+    undecided = torch.ones_like(bound, dtype=torch.bool) if alive is None else alive.clone()
     for certificate in _resolved(certificates):
         rows = (undecided & (bound >= 0)).nonzero()[:, 0]
         if len(rows) == 0:
             break
-        reason = certificate.refuses(model, ball, x[rows[:1]])
+        reason = certificate.refuses(model, ball, x[rows[:1]].to(place))
         if reason is not None:
             refused[certificate.name] = reason
             continue
         for first in range(0, len(rows), batch):
             some = rows[first : first + batch]
-            found = certificate.worst_margin(model, x[some], y[some], ball)
+            moved = x[some].to(place), y[some].to(place)
+            found = certificate.worst_margin(model, *moved, ball).to(bound.device)
             for row in some[found < bound[some]].tolist():
                 by[row] = certificate.name
             bound[some] = torch.minimum(bound[some], found)

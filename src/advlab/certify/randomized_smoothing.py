@@ -20,7 +20,7 @@ from ..losses import evaluating
 
 @dataclass(frozen=True)
 class Vote:
-    """What the smoothed classifier says of each example."""
+    """What the smoothed classifier says of each example, on the CPU wherever the model is."""
 
     label: Int[Tensor, " batch"]
     """A class, or -1, +1 for models of one output; meaningless where it abstains."""
@@ -112,7 +112,7 @@ class Smoothed:
 
     def certified_error(self, vote: Vote, y: Shaped[Tensor, " batch"], radius: float) -> float:
         """The share of examples that are wrong, abstained from, or not certified to this radius."""
-        right = (vote.label == y) & ~vote.abstains & (vote.radius > radius)
+        right = (vote.label == y.cpu()) & ~vote.abstains & (vote.radius > radius)
         return float((~right).double().mean())
 
     def counts(
@@ -135,7 +135,7 @@ class Smoothed:
                     one = scores.reshape(-1)
                     scores = torch.stack([-one, one], 1)
                 votes = votes + scores.argmax(1).bincount(minlength=scores.shape[1])
-        return torch.as_tensor(votes), signed
+        return torch.as_tensor(votes).cpu(), signed
 
 
 def _labels(index: Tensor, signed: bool) -> Tensor:

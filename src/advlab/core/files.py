@@ -143,7 +143,7 @@ def write_tensors(path: Path, tensors: "Mapping[str, Tensor]", metadata: dict[st
 
     whole, seen = {}, set()
     for name, value in tensors.items():
-        plain = value.detach().contiguous()
+        plain = value.detach().cpu().contiguous()
         place = plain.untyped_storage().data_ptr()
         whole[name] = plain.clone() if place in seen else plain
         seen.add(place)

@@ -56,14 +56,15 @@ def uniform(like: Tensor, rng: Rng) -> Tensor:
 
 
 def _draw(like: Tensor, rng: Rng, fill: Callable[[Tensor, torch.Generator], object]) -> Tensor:
-    out = torch.empty_like(like, memory_format=torch.contiguous_format)
+    """Numbers made where the generator is, then moved: a name gives the same on every device."""
     if isinstance(rng, torch.Generator):
+        out = torch.empty(like.shape, dtype=like.dtype, device=rng.device)
         fill(out, rng)
-        return out
+        return out.to(like.device)
     if len(rng) == 0 or len(like) % len(rng):
         raise AdvlabError(
             f"{len(like)} rows must split evenly over the generators", f"{len(rng)} generators"
         )
-    for block, one in zip(out.chunk(len(rng)), rng, strict=True):
-        fill(block, one)
-    return out
+    return torch.cat(
+        [_draw(block, one, fill) for block, one in zip(like.chunk(len(rng)), rng, strict=True)]
+    )

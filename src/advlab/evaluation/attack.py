@@ -10,6 +10,7 @@ from torch import Tensor
 from ..attacks import Attack, Attacked
 from ..attacks._engine.cascade import Cascade
 from ..core import inputs
+from ..core.devices import device_of
 from ..core.errors import AdvlabError
 from ..core.inputs import Given, TensorLike
 from ..core.randomness import generator
@@ -78,13 +79,14 @@ def attack(
         _say(f"{ball!r}; {_members(chosen)}")
         for warning in warnings:
             _say(warning.text)
-    found = []
+    found, place = [], device_of(model, x)
     for rows in batch_slices(len(x), size or batch_size(model, x)):
         own = generator("attack", seed, rows.start)
-        cascade = Cascade(ModelLoss(model, y[rows], margin), x[rows], ball, own, chosen.draws)
+        loss = ModelLoss(model, y[rows].to(place), margin)
+        cascade = Cascade(loss, x[rows].to(place), ball, own, chosen.draws)
         for name, member in chosen.members.items():
             cascade.run_member(name, member)
-        found.append((cascade.points, cascade.worst))
+        found.append((cascade.points.to(x.device), cascade.worst.to(x.device)))
     points, worst = (torch.cat(parts) for parts in zip(*found, strict=True))
     return Attacked(points, worst, is_error(worst))
 

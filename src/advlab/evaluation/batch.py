@@ -9,6 +9,7 @@ from torch import Tensor
 
 from ..attacks._engine.cascade import CLEAN, Cascade
 from ..certify import CERTIFICATES, Certificate, Certified, certify
+from ..core.devices import device_of
 from ..core.errors import AdvlabError
 from ..core.inputs import Given
 from ..core.randomness import Rng, generator
@@ -45,15 +46,16 @@ def evaluate_batches(
     all_points: bool = False,
 ) -> Outcomes:
     """Every batch, read where it is stored; each draws from a generator of its own."""
-    parts = []
+    parts, place = [], device_of(context.model, context.x)
     for rows in batch_slices(len(context.x), size):
         part = store.read(rows.start)
         if part is None or len(part.clean) != rows.stop - rows.start:
             rng = generator("evaluate", context.seed, rows.start)
+            x, y = context.x[rows].to(place), context.y[rows].to(place)
             part = evaluate_batch(
-                context.model, context.x[rows], context.y[rows], context.ball, context.plan,
+                context.model, x, y, context.ball, context.plan,
                 certificates, rng, progress.model_pass, all_points,
-            )  # fmt: skip
+            ).cpu()  # fmt: skip
             store.write(rows.start, part)
         progress.rows_done(len(part.clean))
         parts.append(part)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.graph import saved_tensors_hooks
 
+from ..core.devices import device_of
 from ..losses import evaluating
 
 SHARE = 0.25
@@ -22,7 +23,8 @@ at 128 rows an ensemble took a fifth more CPU (benchmarks/bracket.py)."""
 def batch_size(model: Callable[[Tensor], Tensor], x: Tensor) -> int:
     """Rows per batch: as many as fit a quarter of the free memory, within the limits above."""
     wanted = min(MOST, max(LEAST, -(-len(x) // PARTS)))
-    fits = int(SHARE * free_bytes(x.device) / bytes_per_row(model, x))
+    place = device_of(model, x)
+    fits = int(SHARE * free_bytes(place) / bytes_per_row(model, x[:1].to(place)))
     return max(1, min(wanted, fits, len(x)))
 
 

@@ -86,8 +86,12 @@ class Outcomes:
             x: the clean inputs; all points must have been kept.
         """
         found = x.clone()
-        found[self.shown] = self.points.to(found)
-        return Attacked(found, self.worst, self.broken)
+        found[self.shown.to(x.device)] = self.points.to(found)
+        return Attacked(found, self.worst.to(x.device), self.broken.to(x.device))
+
+    def cpu(self) -> "Outcomes":
+        """The same on the CPU, wherever the model runs: batches read from files are there too."""
+        return replace(self, **{name: values.cpu() for name, values in self.tensors().items()})
 
     def certified_counts(self) -> dict[str, int]:
         """How many rows each certificate proved robust."""

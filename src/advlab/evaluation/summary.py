@@ -47,9 +47,9 @@ def _examples(context: CheckContext, outcomes: Outcomes) -> list[Example]:
     if len(outcomes.shown) == 0:
         return []
     rows, points = outcomes.shown[:KEPT], outcomes.points[:KEPT]
-    before = context.x[rows]
+    before = context.inputs(rows)
     with torch.no_grad(), evaluating(context.model):
-        answers, wrong = (_answer(context.model(one)) for one in (before, points))
+        answers, wrong = (_answer(context.model(one)) for one in (before, points.to(before)))
     return [
         Example(
             row=int(row),
@@ -57,7 +57,7 @@ def _examples(context: CheckContext, outcomes: Outcomes) -> list[Example]:
             answer=int(answers[i]),
             wrong_answer=int(wrong[i]),
             margin=float(outcomes.worst[row]),
-            original=before[i],
+            original=before[i].cpu(),
             perturbed=points[i],
         )
         for i, row in enumerate(rows)

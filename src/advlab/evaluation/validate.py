@@ -7,6 +7,7 @@ from torch import Tensor, nn
 
 from ..attacks.base import check_threat
 from ..core import inputs
+from ..core.devices import device_of
 from ..core.errors import AdvlabError
 from ..core.inputs import Given, TensorLike
 from ..losses import check_labels, evaluating, margin, outputs_of
@@ -72,14 +73,15 @@ def validate(
         )
     ball.check_center(x)
     x, notes = _cast(model, x)
-    outputs, plain = first_outputs(model, x[:FEW])
+    few = x[:FEW].to(device_of(model, x))
+    outputs, plain = first_outputs(model, few)
     model = model if plain else PlainScores(model)
-    _check_outputs(outputs, x[:FEW])
+    _check_outputs(outputs, few)
     if outputs.ndim == 2 and outputs.shape[1] > 1:
         _check_classes(outputs, y)
     else:
-        margin(outputs, y[: len(outputs)])  # refuses other labels than -1 and +1
-    return (model if _connected(model, x[:1]) else ZeroGradient(model)), x, y, notes
+        margin(outputs, y[: len(outputs)].to(outputs.device))  # refuses other labels than -1 and +1
+    return (model if _connected(model, few[:1]) else ZeroGradient(model)), x, y, notes
 
 
 def first_outputs(model: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, bool]:

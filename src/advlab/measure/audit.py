@@ -38,7 +38,7 @@ from ..training.run import OptimizerFactory
 from .audit_report import Report as Report
 from .audit_report import Terms, violations
 from .audit_report import Violation as Violation
-from .replay import Arrays, DeclaredUpdate, ForwardPass, weights_of
+from .replay import Arrays, DeclaredUpdate, ForwardPass, weights_of, wide
 
 ULPS = 32
 """How far, in units of the last place, rounding may take a weight from the declared update."""
@@ -80,7 +80,8 @@ class Recorder:
     ):
         self.model, self.loss = model, resolve(loss)
         self.replicates = model.replicates if isinstance(model, Stack) else 1
-        self._goal = weights_of(comparator)
+        place = next(model.parameters()).device
+        self._goal = {name: w.to(place) for name, w in weights_of(comparator).items()}
         _check_alike(weights_of(model), self._goal)
         self._declared = _in_words(optimizer, projection)
         self._update = DeclaredUpdate(model, optimizer, projection)
@@ -128,9 +129,9 @@ class Recorder:
             distance = self._squares(self._way(weights))
             ratios = []
             for name, target in pending["target"].items():
-                made_of = pending["made of"][name] + weights[name].double().abs()
+                made_of = pending["made of"][name] + wide(weights[name]).abs()
                 room = ULPS * self._eps * made_of + torch.finfo(torch.float64).tiny
-                off = ((weights[name].double() - target).abs() / room).reshape(self.replicates, -1)
+                off = ((wide(weights[name]) - target).abs() / room).reshape(self.replicates, -1)
                 ratios.append(off.amax(1))
         row = {
             **pending["terms"],
@@ -193,16 +194,17 @@ class Recorder:
         rise = (slope * (there - f.detach())).reshape(len(x), -1).sum(1)
         way = self._way(weights)
         along = self._inner(own, list(way.values()))
-        wrong = [mine.double() - given.double() for mine, given in zip(own, grads, strict=True)]
-        said = values.detach() if value is None else torch.as_tensor(value).detach().reshape(-1)
+        wrong = [wide(mine) - wide(given) for mine, given in zip(own, grads, strict=True)]
+        found = values.detach().cpu()
+        said = found if value is None else torch.as_tensor(value).detach().cpu().reshape(-1)
         length = self._squares(own).sqrt()
         self._longest = torch.maximum(self._longest, length)
         return {
-            "loss": said.double(),
-            "comparator": mean(goal_loss).double(),
-            "convexity": mean(goal_loss - loss - rise).double(),
-            "linearisation": mean(rise).double() - along,
-            "value_error": (said - values.detach()).double().abs(),
+            "loss": wide(said),
+            "comparator": wide(mean(goal_loss)),
+            "convexity": wide(mean(goal_loss - loss - rise)),
+            "linearisation": wide(mean(rise)) - along,
+            "value_error": (said - found).double().abs(),
             "gradient_error": self._squares(wrong).sqrt()
             / self._longest.clamp(min=torch.finfo(torch.float64).tiny),
         }
@@ -215,15 +217,15 @@ class Recorder:
         step = self._update.step(weights, grads, lr)
         steps, ways = list(step.values()), list(way.values())
         distance, length = self._squares(ways), self._squares(steps)
-        beyond = [s / lr - g.double() for s, g in zip(steps, grads, strict=True)]
+        beyond = [s / lr - wide(g) for s, g in zip(steps, grads, strict=True)]
         plain = self._update.plain
         update = torch.zeros_like(distance) if plain else self._inner(beyond, ways)
-        target = self._update.projected({n: w.double() - step[n] for n, w in weights.items()})
+        target = self._update.projected({n: wide(w) - step[n] for n, w in weights.items()})
         start = self._update.start if self._update.projection is not None else {}
         made_of = {
-            name: w.double().abs()
+            name: wide(w).abs()
             + step[name].abs()
-            + (start[name].double().abs() if name in start else 0.0)
+            + (wide(start[name]).abs() if name in start else 0.0)
             for name, w in weights.items()
         }
         terms = {
@@ -238,19 +240,19 @@ class Recorder:
 
     def _astray(self) -> list[Violation]:
         """Whether the comparator lies in the set that was declared."""
-        goal = {name: w.double() for name, w in self._goal.items()}
+        goal = {name: wide(w) for name, w in self._goal.items()}
         nearest = self._update.projected(goal)
         law = "that W* lies in the projection's set (is W* in the set?)"
         found = torch.zeros(self.replicates, dtype=torch.float64)
         for name, w in goal.items():
-            room = ULPS * self._eps * (w.abs() + self._update.start[name].double().abs())
+            room = ULPS * self._eps * (w.abs() + wide(self._update.start[name]).abs())
             off = (nearest[name] - w).abs() - room
             found = torch.maximum(found, off.reshape(self.replicates, -1).amax(1))
         broken = (~(found <= 0)).nonzero().flatten().tolist()
         return [Violation(0, r, law, float(found[r])) for r in broken]
 
     def _way(self, weights: Arrays) -> Arrays:
-        return {name: self._goal[name].double() - w.double() for name, w in weights.items()}
+        return {name: wide(self._goal[name]) - wide(w) for name, w in weights.items()}
 
     def _squares(self, parts: Mapping[str, Tensor] | Sequence[Tensor]) -> Tensor:
         arrays = list(parts.values()) if isinstance(parts, Mapping) else list(parts)
@@ -259,7 +261,7 @@ class Recorder:
     def _inner(self, first: Sequence[Tensor], second: Sequence[Tensor]) -> Tensor:
         """Inner products over all arrays in float64, one per replicate."""
         products = [
-            (a.double() * b.double()).reshape(self.replicates, -1).sum(1)
+            (wide(a) * wide(b)).reshape(self.replicates, -1).sum(1)
             for a, b in zip(first, second, strict=True)
         ]
         return torch.stack(products).sum(0)

@@ -90,7 +90,7 @@ class DeclaredUpdate:
     ):
         self.projection, self._alone = projection, not isinstance(model, Stack)
         self.start = weights_of(model)
-        self._copies = {name: nn.Parameter(w.double()) for name, w in self.start.items()}
+        self._copies = {name: nn.Parameter(wide(w).clone()) for name, w in self.start.items()}
         self._optimizer = (
             None if optimizer is None else optimizer(list(self._copies.values()), lr=1.0)
         )
@@ -103,15 +103,15 @@ class DeclaredUpdate:
     def step(self, weights: Arrays, grads: Sequence[Tensor], lr: float) -> Arrays:
         """s, in float64."""
         if self._optimizer is None:
-            return {name: lr * g.double() for name, g in zip(weights, grads, strict=True)}
+            return {name: lr * wide(g) for name, g in zip(weights, grads, strict=True)}
         for group in self._optimizer.param_groups:
             group["lr"] = lr
         with torch.no_grad():
             for copy, w, grad in zip(self._copies.values(), weights.values(), grads, strict=True):
                 copy.copy_(w)
-                copy.grad = grad.double()
+                copy.grad = wide(grad)
         self._optimizer.step()
-        return {name: w.double() - self._copies[name].detach() for name, w in weights.items()}
+        return {name: wide(w) - self._copies[name].detach() for name, w in weights.items()}
 
     def projected(self, weights: Arrays) -> Arrays:
         """P of weights in float64, which stay as they are."""
@@ -119,7 +119,7 @@ class DeclaredUpdate:
             return weights
         moved = {name: w.clone() for name, w in weights.items()}
         axis = (lambda w: w[None]) if self._alone else (lambda w: w)
-        start = [axis(w.double()) for w in self.start.values()]
+        start = [axis(wide(w)) for w in self.start.values()]
         self.projection.apply([axis(w) for w in moved.values()], start)
         return moved
 
@@ -154,6 +154,11 @@ def _ties(model: nn.Module) -> dict[str, str]:
                 found[name] = first[id(value)]
             first.setdefault(id(value), name)
     return found
+
+
+def wide(values: Tensor) -> Tensor:
+    """In float64 and on the CPU, as not every device has it."""
+    return values.cpu().double()
 
 
 def weights_of(model: nn.Module) -> Arrays:

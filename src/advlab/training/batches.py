@@ -33,7 +33,7 @@ class Batches:
             self.order, self.position = self._shuffled(rng), 0
         take = self.order[:, self.position : self.position + self.size].flatten()
         self.position += self.size
-        return x[take], y[take]
+        return x[take.to(x.device)], y[take.to(y.device)]
 
     def state_dict(self) -> dict:
         return {"order": self.order, "position": self.position}

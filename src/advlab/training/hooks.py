@@ -97,7 +97,7 @@ class Probe(Hook):
         if not (self._due(run.step) or info.last):
             return
         for name, measure in self.measures.items():
-            value = torch.as_tensor(measure(run.model)).detach().clone()
+            value = torch.as_tensor(measure(run.model)).detach().cpu().clone()
             run.log.probes[name].append(value if isinstance(run.model, Stack) else value[None])
             run.log.steps[name].append(run.step)
 
@@ -183,7 +183,8 @@ class Project(Hook):
         return {"start": self._start}
 
     def load_state_dict(self, state: dict) -> None:
-        self._start = state["start"]
+        places = [w.device for w in self._start]
+        self._start = [w.to(place) for w, place in zip(state["start"], places, strict=True)]
 
 
 class ModelSchedule(Hook):

@@ -96,7 +96,7 @@ def fit(
 
 def _explain(run: Run) -> None:
     """Tell a model or a loss that cannot take the data, in one line, from a mistake elsewhere."""
-    x, y = run.data
+    x, y = (part.to(run.device) for part in run.data)
     wanted = f"a model that takes inputs of shape {tuple(x.shape)} and {x.dtype}"
     try:
         with torch.no_grad():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from torch import Tensor, nn
 
+from ..core.devices import device_of
 from ..core.display import html_table
 from ..core.errors import AdvlabError
 from ..core.randomness import Rng
@@ -94,7 +95,10 @@ class Run:
         self.stacked = [w.data[None] if alone else w.data for w in self.weights]
         self.batches = Batches(len(self.data[1]), self.batch, self.replicates)
         self.diverged_at: list[int | None] = [None] * self.replicates
-        self._losses = self.data[0].new_empty(self.steps + 1, self.replicates)
+        self._losses = torch.empty(self.steps + 1, self.replicates, dtype=self.data[0].dtype)
+        self.device = device_of(self.model, self.data[0])
+        if self.batches.size is None:  # every step sees all rows: they move once
+            self.data = self.data[0].to(self.device), self.data[1].to(self.device)
 
     @property
     def last(self) -> bool:
@@ -119,12 +123,14 @@ class Run:
         else:
             self.lr = float(self.optimizer.param_groups[0]["lr"])
         x, y = self.batches.next(*self.data, rng=self.rng)
+        x, y = x.to(self.device), y.to(self.device)
         return self.objective.context(
             self.model, x, y, self.rng, self.replicates, self.step, self.lr
         )
 
     def record(self, values: Tensor) -> None:
-        """Log the losses of the step, and which replicates have diverged."""
+        """Log the losses of the step, on the CPU, and which replicates have diverged."""
+        values = values.detach().cpu()
         # Into room made beforehand: a small piece kept from each step, among large ones that are
         # freed, would cut the heap into bits and let it grow from step to step.
         self._losses[self.step] = values

@@ -98,9 +98,8 @@ def chunks(pairs: int, width: int) -> Iterator[slice]:
 
 def unit_vectors(indices: Tensor, shape: tuple[int, ...], like: Tensor) -> Tensor:
     """The unit vectors of these entries of a value."""
-    a = torch.zeros(len(indices), math.prod(shape), dtype=like.dtype, device=like.device)
-    a[torch.arange(len(indices), device=like.device), indices] = 1
-    return a.reshape(-1, *shape)
+    a = like.new_zeros(len(indices), math.prod(shape))
+    return a.scatter(1, indices[:, None], 1.0).reshape(-1, *shape)
 
 
 def row_sums(terms: Tensor) -> Tensor:

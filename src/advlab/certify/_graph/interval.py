@@ -83,13 +83,12 @@ def _first_linear_values(graph: Graph) -> set[int]:
 def _by_dual_norm(graph: Graph, target: int, sets: InputSets) -> Interval:
     """value(x) +- radius ||w||_dual for each number w'x + b: the same widths for all examples."""
     shape = graph.nodes[target].shape
-    numbers = math.prod(shape)
+    numbers = torch.arange(math.prod(shape), device=sets.center.device)
     widths = []
-    for part in chunks(numbers, graph.max_width(target)):
-        numbers_of = torch.arange(numbers, device=sets.center.device)[part]
-        a = unit_vectors(numbers_of, shape, sets.center)
+    for part in chunks(len(numbers), graph.max_width(target)):
+        a = unit_vectors(numbers[part], shape, sets.center)
         start = LinearBound.of(target, a)
-        back = propagate_backward(graph, start, torch.arange(0), None).coefficients
+        back = propagate_backward(graph, start, numbers[:0], None).coefficients
         widths.append(sets.threat.dual_norm(back[0]) if 0 in back else row_sums(a) * 0)
     reach = sets.threat.radius * torch.cat(widths).reshape(shape)
     center = Graph(graph.nodes[: target + 1]).values(sets.center)[-1]

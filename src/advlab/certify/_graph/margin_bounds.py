@@ -58,16 +58,15 @@ def specifications(graph: Graph, y: Tensor, like: Tensor) -> Iterator[tuple[Tens
     """Rows of e_j - e_y for every rival j of every example (or -y for one output), in chunks."""
     shape = graph.nodes[graph.output].shape
     check_specifications(shape, y)
-    rows = torch.arange(len(y))
+    rows = torch.arange(len(y), device=y.device)
     if shape in ((), (1,)):
         yield -y.to(like.dtype).reshape(-1, *shape), rows
         return
-    rows, rival = (torch.arange(shape[0]) != y[:, None]).nonzero(as_tuple=True)
+    rows, rival = (torch.arange(shape[0], device=y.device) != y[:, None]).nonzero(as_tuple=True)
     for part in chunks(len(rows), graph.max_width(graph.output)):
         own, other = rows[part], rival[part]
-        a = torch.zeros(len(own), shape[0], dtype=like.dtype)
-        a[torch.arange(len(own)), other] = 1
-        a[torch.arange(len(own)), y[own]] = -1
+        a = like.new_zeros(len(own), shape[0])
+        a = a.scatter(1, other[:, None], 1.0).scatter(1, y[own][:, None], -1.0)
         yield a, own
 
 
@@ -75,7 +74,7 @@ def check_specifications(shape: tuple[int, ...], y: Tensor) -> None:
     """Labels must fit the outputs, as they must for the margin itself."""
     if len(shape) > 1:
         raise AdvlabError("one row of scores per example", f"outputs of shape {shape}")
-    outputs = torch.zeros(len(y), *shape)
+    outputs = torch.zeros(len(y), *shape, device=y.device)
     if shape in ((), (1,)):
         margin(outputs, y)
     else:

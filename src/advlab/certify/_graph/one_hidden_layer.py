@@ -89,15 +89,16 @@ class OneHiddenLayer:
         for k in graph.nonlinear():
             node = graph.nodes[k]
             numbers = int(np.prod(node.shape))
-            a = unit_vectors(torch.arange(numbers), node.shape, sets.center)
+            every = torch.arange(numbers, device=sets.center.device)
+            a = unit_vectors(every, node.shape, sets.center)
             start = LinearBound.of(node.inputs[0], a)
-            back = propagate_backward(graph, start, torch.arange(0), None)
+            back = propagate_backward(graph, start, every[:0], None)
             rows.append(back.coefficients[0].flatten(1))
             shift.append(back.constant)
             slope = node.slope if isinstance(node, Relu) else 0.0
             slopes.append(torch.full_like(back.constant, slope))
-        wide = InputSets(sets.center.double(), sets.threat)
-        w, b, left = (torch.cat(parts).double() for parts in (rows, shift, slopes))
+        wide = InputSets(sets.center.cpu().double(), sets.threat)
+        w, b, left = (torch.cat(parts).cpu().double() for parts in (rows, shift, slopes))
         low, high = (_numpy(end) for end in _preactivation_bounds(wide, w, b))
         weights = (_numpy(left), _numpy(w), _numpy(b))
         return cls(graph.nonlinear(), *weights, low, high, wide)
@@ -118,12 +119,12 @@ class OneHiddenLayer:
     def scores(self, graph: Graph, a: Tensor, rows: Tensor) -> Iterator[Score]:
         """What <a, outputs> is as a function of the input, leaks moved to the linear part."""
         back = propagate_backward(graph, LinearBound.of(graph.output, a), rows, None)
-        none = torch.zeros(len(a), 0, dtype=a.dtype)
+        none = a.new_zeros(len(a), 0)
         found = back.coefficients
         tops = [found[k].reshape(len(a), -1) for k in self.places if k in found]
-        weights = _numpy(torch.cat([none, *tops], 1).double())
-        direct = found.get(0, torch.zeros(len(a), *self.sets.center.shape[1:]))
-        slopes, constants = _numpy(direct.double().flatten(1)), _numpy(back.constant.double())
+        weights = _numpy(torch.cat([none, *tops], 1)).astype(np.float64)
+        direct = found.get(0, torch.zeros(len(a), *self.sets.center.shape[1:])).cpu()
+        slopes, constants = _numpy(direct.double().flatten(1)), _numpy(back.constant.cpu().double())
         unit = torch.finfo(a.dtype).eps * graph.rounding
         threat, largest = self.sets.threat, self.sets.largest_norm
         for i, row in enumerate(rows.tolist()):
@@ -149,4 +150,4 @@ def _preactivation_bounds(sets: InputSets, w: Tensor, b: Tensor) -> tuple[Tensor
 
 
 def _numpy(values: Tensor) -> np.ndarray:
-    return values.detach().numpy()
+    return values.detach().cpu().numpy()

@@ -24,7 +24,7 @@ TRACED, CHECKED = 3, 5
 def read(model: Callable[[Tensor], Tensor], x: Tensor) -> Graph:
     """The graph of a network in eval mode, for inputs shaped as x. The network stays as it was."""
     with torch.no_grad(), evaluating(model):
-        rows = x.detach()[torch.arange(TRACED) % len(x)].clone()
+        rows = x.detach()[torch.arange(TRACED, device=x.device) % len(x)].clone()
         trace = Trace(rows, OPERATIONS)
         out = _run(model, rows, _watched(trace))
         _no_hidden_reads(model)
@@ -68,8 +68,9 @@ def _run(model: Callable[[Tensor], Tensor], rows: Tensor, watch: AbstractContext
 
 def _check(graph: Graph, model: Callable[[Tensor], Tensor], x: Tensor) -> None:
     """Run graph and network side by side on inputs that were not watched."""
-    share = torch.linspace(0, 1, CHECKED, dtype=x.dtype).reshape(-1, *[1] * (x.ndim - 1))
-    rows = torch.arange(CHECKED) % len(x)
+    share = torch.linspace(0, 1, CHECKED, dtype=x.dtype, device=x.device)
+    share = share.reshape(-1, *[1] * (x.ndim - 1))
+    rows = torch.arange(CHECKED, device=x.device) % len(x)
     points = share * x[rows.flip(0)] + (1 - share) * x[rows].flip(1)
     truth = _run(model, points, nullcontext())
     try:

@@ -108,7 +108,7 @@ class MaximumRelaxation:
         constant = torch.where(linear, 0.0, a * self.upper[rows])
         kept = torch.where(linear, a, 0.0).reshape(len(a), -1)
         coefficients = a.new_zeros(len(a), math.prod(self.source))
-        coefficients.scatter_add_(1, self.argmax[rows].expand(len(a), -1), kept)
+        coefficients = coefficients.scatter_add(1, self.argmax[rows].expand(len(a), -1), kept)
         magnitude = row_sums(constant.abs())
         coefficients = coefficients.reshape(len(a), *self.source)
         return NonlinearBound(row_sums(constant), magnitude, (coefficients,))

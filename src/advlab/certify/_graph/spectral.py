@@ -26,13 +26,15 @@ def convolution_norm(
     if groups * frequencies * out * into * min(out, into) > MOST:
         return None
     kernel = torch.zeros(*weight.shape[:2], *torus, dtype=torch.float64)
-    kernel[(..., *(slice(0, r, d) for r, d in zip(reach, dilation, strict=True)))] = weight.double()
+    kernel[(..., *(slice(0, r, d) for r, d in zip(reach, dilation, strict=True)))] = (
+        weight.cpu().double()
+    )
     transfer = torch.fft.rfftn(kernel, dim=list(range(2, kernel.ndim))).flatten(2)
     return largest_singular_value(transfer.permute(2, 0, 1).unflatten(1, (groups, out)))
 
 
 def largest_singular_value(matrices: Tensor) -> float:
     """Of all of them, by the smaller Gram matrix in float64, whose rounding is far below 1e-9."""
-    wide = matrices.to(torch.complex128 if matrices.is_complex() else torch.float64)
+    wide = matrices.cpu().to(torch.complex128 if matrices.is_complex() else torch.float64)
     gram = wide @ wide.mH if wide.shape[-2] <= wide.shape[-1] else wide.mH @ wide
     return float(torch.linalg.eigvalsh(gram)[..., -1].max().clamp(min=0).sqrt()) * (1 + 1e-9)

@@ -69,7 +69,7 @@ class ComparisonAttacks:
         context, index, begun = self.context, self.context.standing, time.perf_counter()
         if len(index) == 0:
             return 0, 0
-        x, judged, climbed = context.x[index], context.margin(index), context.climbed(index)
+        x, judged, climbed = context.inputs(index), context.margin(index), context.climbed(index)
         if source is not None:
             climbed = relaid(judged.under(source), x)
         found, *passes = search(attack, climbed, x, context.ball, context.rng(name))
@@ -80,7 +80,7 @@ class ComparisonAttacks:
         for place in broken:
             row, value = int(index[place]), float(margins[place])
             if row not in known:
-                self.counterexamples.append(Counterexample(row, name, value, found.x[place]))
+                self.counterexamples.append(Counterexample(row, name, value, found.x[place].cpu()))
         seconds = time.perf_counter() - begun
         self.members.append(MemberResult(name, len(x), len(broken), seconds, *passes))
         return len(broken), len(x)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ...attacks._engine.channels_last import relaid
+from ...core.devices import device_of
 from ...core.randomness import generator
 from ...losses import ModelLoss, evaluating, margin
 from ...threats import Threat
@@ -35,17 +36,23 @@ class CheckContext:
         """The random numbers of one check."""
         return generator("evaluate", "doubts", check, self.seed)
 
+    def inputs(self, index: Tensor) -> Tensor:
+        """Some rows, where the model is."""
+        return self.x[index].to(device_of(self.model, self.x))
+
     def margin(self, index: Tensor) -> ModelLoss:
         """The margin of some rows, by which they are judged."""
-        return ModelLoss(self.model, self.y[index], margin)
+        y = self.y[index].to(device_of(self.model, self.x))
+        return ModelLoss(self.model, y, margin)
 
     def climbed(self, index: Tensor) -> ModelLoss:
         """The same for attacks to climb: with channels last where that is faster."""
-        return self._climbed.rows(index)
+        return self.margin(index).under(self._fast)
 
     @cached_property
-    def _climbed(self) -> ModelLoss:
-        return relaid(ModelLoss(self.model, self.y, margin), self.x)  # type: ignore[return-value]
+    def _fast(self) -> Callable[[Tensor], Tensor]:
+        first = self.few[:2]
+        return relaid(self.margin(first), self.inputs(first)).model  # type: ignore[attr-defined]
 
     @cached_property
     def few(self) -> Tensor:
@@ -56,7 +63,7 @@ class CheckContext:
     def outputs(self) -> Tensor:
         """The model's answers to the few."""
         with torch.no_grad(), evaluating(self.model):
-            return self.model(self.x[self.few])
+            return self.model(self.inputs(self.few))
 
     @cached_property
     def standing(self) -> Tensor:

@@ -3,6 +3,7 @@
 import torch
 from scipy import stats
 
+from ...core.devices import device_of
 from ...losses import evaluating
 from ..evaluation import CheckWarning
 from .context import CheckContext
@@ -33,7 +34,7 @@ def eps_of_another_scale(context: CheckContext) -> list[CheckWarning]:
 
 def normalised_outside(context: CheckContext) -> list[CheckWarning]:
     """Images that are standardised before the model sees them: eps is then in those units."""
-    x = context.x[context.few].double()
+    x = context.x[context.few].cpu().double()
     if x.ndim < 4 or float(x.min()) >= 0 or context.ball.limits is not None:
         return []
     mean, std = float(x.mean()), float(x.std())
@@ -51,7 +52,7 @@ def labels_unlike_outputs(context: CheckContext) -> list[CheckWarning]:
     """Accuracy below chance, labels under other names, or far fewer labels than outputs."""
     if context.classes < 2 or len(context.y) < 20:
         return []
-    answers, y = _answers(context), context.y
+    answers, y = _answers(context).cpu(), context.y.cpu()
     right, chance = int((answers == y).sum()), 1 / context.classes
     if context.classes >= 2 * (int(y.max()) + 1):
         text = f"the model has {context.classes} outputs, but labels only go up to {int(y.max())}"
@@ -87,7 +88,9 @@ def probabilities_not_logits(context: CheckContext) -> list[CheckWarning]:
 
 def _answers(context: CheckContext, size: int = 256) -> torch.Tensor:
     with torch.no_grad(), evaluating(context.model):
-        return torch.cat([context.model(part).argmax(1) for part in context.x.split(size)])
+        place = device_of(context.model, context.x)
+        parts = (part.to(place) for part in context.x.split(size))
+        return torch.cat([context.model(part).argmax(1) for part in parts])
 
 
 def _renaming(
@@ -95,7 +98,7 @@ def _renaming(
 ) -> tuple[torch.Tensor, float] | None:
     """For each answer the label it mostly stands for, if that is a permutation and far better."""
     confusion = torch.zeros(classes, classes, dtype=torch.int64)
-    confusion.index_put_((answers.cpu(), y.cpu()), torch.ones(len(y), dtype=torch.int64), True)
+    confusion.index_put_((answers, y), torch.ones(len(y), dtype=torch.int64), True)
     new = confusion.argmax(1)
     asked = confusion.sum(1) > 0
     # Answers that never come keep their own name, unless another has taken it.

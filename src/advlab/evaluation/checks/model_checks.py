@@ -29,7 +29,7 @@ def train_mode(context: CheckContext) -> list[CheckWarning]:
 def randomness(context: CheckContext) -> list[CheckWarning]:
     """Two answers to one question."""
     with torch.no_grad(), evaluating(context.model):
-        again = context.model(context.x[context.few])
+        again = context.model(context.inputs(context.few))
     if torch.equal(context.outputs, again):
         return []
     text = (
@@ -43,10 +43,10 @@ def randomness(context: CheckContext) -> list[CheckWarning]:
 
 def gradients(context: CheckContext) -> list[CheckWarning]:
     """Gradients that are zero, or unlike what the outputs do a random move away."""
-    x = context.x[context.few]
+    x = context.inputs(context.few)
     best = BestSoFar(context.climbed(context.few), x)
     slope = best.clean_gradient.flatten(1)
-    blind = float((slope == 0).all(1).double().mean())
+    blind = float((slope == 0).all(1).cpu().double().mean())
     if blind > NO_GRADIENT:
         text = (
             f"{100 * blind:.0f} % of gradients are exactly zero: the attack is blind there, and "
@@ -56,8 +56,8 @@ def gradients(context: CheckContext) -> list[CheckWarning]:
     if not context.ball.convex or context.ball.radius == 0:
         return []
     moved = context.ball.sample(x, rng=context.rng("gradients"))
-    change = (best.value(moved) - best.value(x)).abs()
-    foretold = (slope * (moved - x).flatten(1)).sum(1).abs()
+    change = (best.value(moved) - best.value(x)).abs().cpu()
+    foretold = (slope * (moved - x).flatten(1)).sum(1).abs().cpu()
     ratio = float(change.double().mean() / foretold.double().mean().clamp(min=1e-300))
     if ratio > TINY:
         text = (

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor
 
 from ...attacks import PGD
@@ -49,8 +48,8 @@ def over_steps(context: CheckContext) -> tuple[Curve, list[CheckWarning]]:
 
 
 def _broken(context: CheckContext, attack: PGD, ball: Threat) -> Tensor:
-    loss, x = context.climbed(context.few), context.x[context.few]
-    return is_error(attack(loss, x, ball, rng=context.rng("curves")).loss)
+    loss, x = context.climbed(context.few), context.inputs(context.few)
+    return is_error(attack(loss, x, ball, rng=context.rng("curves")).loss).cpu()
 
 
 def _falls(
@@ -87,9 +86,9 @@ def _radius_of_certain_loss(context: CheckContext) -> float | None:
     predicted class within it. None if the model gives all of them one answer."""
     if not context.ball.convex or context.classes < 1:
         return None
-    x, out = context.x[context.few], context.outputs
+    x, out = context.inputs(context.few), context.outputs
     answers = out.argmax(1) if context.classes > 1 else (out.flatten() > 0).long()
-    far = torch.full((len(x),), float("inf"))
+    far = x.new_full((len(x),), float("inf"))
     for i in range(len(x)):
         others = x[answers != answers[i]]
         if len(others):

@@ -78,7 +78,7 @@ def _lead(margins: Values) -> Values:
     return margins.masked_fill(margins == float("-inf"), float("nan"))
 
 
-def is_error(margins: Values) -> Bool[Tensor, " batch"]:
+def is_error(margins: Float[Tensor, "*batch"]) -> Bool[Tensor, "*batch"]:
     """Whether examples with these margins (see `margin`) are errors: where the margin is not < 0.
 
     The one rule of the package for ties. Scores that tie (margin 0) leave the answer to the order

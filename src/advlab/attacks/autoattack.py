@@ -9,14 +9,14 @@ from ..core.randomness import Rng
 from ..threats import Threat
 from ._engine.cascade import Cascade, MemberResult, mean_value
 from ._engine.objective import Objective
+from ._engine.random_models import DRAWS
 from .apgd import APGD
 from .base import Attack, Attacked, BestSoFar, Loss, checked_call, explained
 from .fab import FAB
 from .square import Square
 
 TARGETS = 9
-DRAWS = 20
-"""Evaluations averaged at each point of a random model; both as published."""
+"""As published."""
 
 
 class AutoAttack(Attack):
@@ -32,6 +32,7 @@ class AutoAttack(Attack):
     two classes a target says nothing. The answer is the largest margin found: hand it the margin as
     loss to read off what was broken. The share of broken rows is a LOWER bound of the robust error.
     Losses without classes meet APGD and Square on themselves. Stacks of replicates keep all rows.
+    What `rand` finds is judged by draws that had no part in choosing it; its losses are means.
 
     Args:
         version: which of the three ensembles.
@@ -112,6 +113,7 @@ class AutoAttack(Attack):
         without_classes = {"APGD": APGD(steps=self.steps), "Square": Square(queries=self.queries)}
         for name, attack in (self.members() if cascade.classes else without_classes).items():
             cascade.run_member(name, attack)
+        cascade.finish()
         best.forwards += sum(result.forwards for result in cascade.results)
         best.backwards += sum(result.backwards for result in cascade.results)
         if cascade.loss is best.loss:

@@ -13,3 +13,4 @@ from .lipschitz import Lipschitz as Lipschitz
 from .randomized_smoothing import Smoothed as Smoothed
 from .randomized_smoothing import Vote as Vote
 from .registry import CERTIFICATES as CERTIFICATES
+from .smoothing import Smoothing as Smoothing

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..core.errors import AdvlabError
 from ..core.randomness import normal
-from ..losses import evaluating
+from ..losses import evaluating, outputs_of
 
 
 @dataclass(frozen=True)
@@ -39,25 +39,63 @@ class Smoothed:
     If it gives a class with probability at least p > 1/2, then g is constant within the l2 distance
     sigma Phi^-1(p) of x (Theorem 1). This certifies g, not the model: g is what must be deployed.
 
+    Called as a model it is the classifier as deployed: the shares of `votes` votes, whose noise
+    comes from torch's global generators and is new in each call. The gradient is that of the mean
+    probabilities (SmoothAdv, Salman et al. 2019). `advlab.evaluate` takes it as a random model and
+    certifies it (`certify.Smoothing`).
+
     Args:
         model: The network that votes.
         sigma: The standard deviation of the noise.
         batch: Noisy inputs run at once.
+        votes: Noisy inputs that vote in a call.
 
     Example:
         >>> vote = Smoothed(model, sigma=0.25).certify(x, n=10_000, rng=generator)
         >>> robust = (vote.label == y) & (vote.radius > 0.5)
+        >>> advlab.evaluate(Smoothed(model, sigma=0.25), x, y, Ball("l2", 0.5))
     """
 
     model: Callable[[Tensor], Tensor]
     sigma: float
     batch: int = 1024
+    votes: int = 100
 
     def __post_init__(self) -> None:
         if not 0 < self.sigma < float("inf"):
             raise AdvlabError("sigma above 0", self.sigma)
         if self.batch < 1:
             raise AdvlabError("a batch of at least 1", self.batch)
+        if self.votes < 1:
+            raise AdvlabError("at least one vote", self.votes)
+
+    def __call__(self, x: Float[Tensor, "n *shape"]) -> Float[Tensor, "n *classes"]:
+        """The share of votes of each class; for one signed output, those for +1 less those for -1.
+
+        The values are shares of whole votes, the gradients those of mean probabilities.
+        """
+        at_once = max(1, self.batch // max(1, len(x)))
+        total, done = torch.zeros(()), 0
+        with evaluating(self.model):
+            while done < self.votes:
+                count = min(at_once, self.votes - done)
+                noise = torch.randn(count, *x.shape, dtype=x.dtype, device=x.device)
+                scores = outputs_of(self.model, (x + self.sigma * noise).flatten(0, 1))
+                total = total + _votes_of(scores).unflatten(0, (count, len(x))).sum(0)
+                done += count
+        return total / self.votes
+
+    def error_bound(self, bound: Float[Tensor, " batch"]) -> Float[Tensor, " batch"]:
+        """At most so likely is a call wrong, from upper bounds of its margin over a set.
+
+        A margin of at most b leaves the label with the probability p >= (1 - b) / 2, and a call is
+        right if more than half of its votes are: the bound is P(Bin(votes, p) <= votes / 2).
+
+        Args:
+            bound: upper bounds of 1 - 2 p, such as `certify.Smoothing` gives; infinite for none.
+        """
+        p = ((1 - bound.double()) / 2).clamp(0, 1).cpu().numpy()
+        return torch.from_numpy(stats.binom.cdf(self.votes // 2, self.votes, p))
 
     def predict(
         self, x: Float[Tensor, "n *shape"], *, n: int, alpha: float = 0.001, rng: torch.Generator
@@ -129,13 +167,23 @@ class Smoothed:
         with torch.no_grad(), evaluating(self.model):
             for first in range(0, n, self.batch):
                 clean = x.detach().expand(min(self.batch, n - first), *x.shape[1:])
-                scores = self.model(clean + self.sigma * normal(clean, rng))
+                scores = outputs_of(self.model, clean + self.sigma * normal(clean, rng))
                 signed = scores.ndim == 1 or scores.shape[1] == 1
                 if signed:
                     one = scores.reshape(-1)
                     scores = torch.stack([-one, one], 1)
                 votes = votes + scores.argmax(1).bincount(minlength=scores.shape[1])
         return torch.as_tensor(votes).cpu(), signed
+
+
+def _votes_of(scores: Tensor) -> Tensor:
+    """One vote per row by value, by gradient its probabilities."""
+    if scores.ndim == 1 or scores.shape[1] == 1:
+        soft, hard = scores.tanh(), scores.sign()
+    else:
+        soft = scores.softmax(1)
+        hard = torch.zeros_like(soft).scatter(1, scores.argmax(1, keepdim=True), 1.0)
+    return hard + (soft - soft.detach())
 
 
 def _labels(index: Tensor, signed: bool) -> Tensor:

@@ -6,6 +6,7 @@ from .crown import Crown, CrownIBP
 from .ibp import IBP
 from .linear import LinearExact
 from .lipschitz import Lipschitz
+from .smoothing import Smoothing
 
 CERTIFICATES: dict[str, type[Certificate]] = {
     "linear": LinearExact,
@@ -14,4 +15,5 @@ CERTIFICATES: dict[str, type[Certificate]] = {
     "crown_ibp": CrownIBP,
     "crown": Crown,
     "exact": BranchAndBound,
+    "smoothing": Smoothing,
 }

@@ -84,11 +84,12 @@ def numbers(sample: Sample) -> np.ndarray:
     return values
 
 
-def clopper_pearson(hits: int, n: int, level: float = CONFIDENCE) -> tuple[float, float]:
+def clopper_pearson(hits: float | int, n: int, level: float = CONFIDENCE) -> tuple[float, float]:
     """The exact interval of Clopper and Pearson for a probability, from `hits` in `n` trials.
 
     Args:
-        hits: how often it happened.
+        hits: how often it happened; a broken number, where trials count by shares, is taken into
+            the same formula, whose ends are quantiles of beta distributions.
         n: how often it was tried.
         level: the interval covers the probability at least this often.
 
@@ -97,8 +98,25 @@ def clopper_pearson(hits: int, n: int, level: float = CONFIDENCE) -> tuple[float
     """
     from scipy import stats
 
-    low, high = stats.binomtest(hits, n).proportion_ci(level, method="exact")
+    if isinstance(hits, int):
+        low, high = stats.binomtest(hits, n).proportion_ci(level, method="exact")
+        return float(low), float(high)
+    tail = (1 - level) / 2
+    low = stats.beta.ppf(tail, hits, n - hits + 1) if hits > 0 else 0.0
+    high = stats.beta.ppf(1 - tail, hits + 1, n - hits) if hits < n else 1.0
     return float(low), float(high)
+
+
+def student(freedom: int, level: float = CONFIDENCE) -> float:
+    """How many standard errors Student's interval reaches to either side.
+
+    Args:
+        freedom: degrees of freedom.
+        level: the interval covers the mean of normal values this often.
+    """
+    from scipy import stats
+
+    return float(stats.t.ppf((1 + level) / 2, freedom))
 
 
 def _mean(values: np.ndarray, level: float) -> tuple[float, float, float]:
@@ -106,7 +124,7 @@ def _mean(values: np.ndarray, level: float) -> tuple[float, float, float]:
     from scipy import stats
 
     mean = values.mean()
-    half = stats.t.ppf((1 + level) / 2, values.size - 1) * stats.sem(values)
+    half = student(values.size - 1, level) * stats.sem(values)
     return mean, mean - half, mean + half
 
 

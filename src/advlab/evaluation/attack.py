@@ -14,9 +14,11 @@ from ..core.devices import device_of
 from ..core.errors import AdvlabError
 from ..core.inputs import Given, TensorLike
 from ..core.randomness import generator
-from ..losses import ModelLoss, is_error, margin
+from ..losses import ModelLoss, margin
 from ..threats import Ball, Threat
+from .evaluation import CheckWarning
 from .memory import batch_size, batch_slices
+from .suited import suited
 from .suites import Plan, plan
 from .validate import validate
 
@@ -59,7 +61,9 @@ def attack(
 
     Returns:
         An `Attacked`: `.x` the inputs found, `.loss` their margins (an error unless below zero),
-        `.broken` which rows the model gets wrong there; `.save("adv.npz")` keeps them.
+        `.broken` which rows the model gets wrong there; `.save("adv.npz")` keeps them. Of a random
+        model `.loss` is the mean margin over fresh draws, which had no part in choosing the inputs,
+        and `.broken` says which rows at least half of these draws get wrong.
 
     Example:
         adv = advlab.attack(model, x, y, eps=8 / 255)
@@ -75,20 +79,28 @@ def attack(
     elif eps is not None:
         raise AdvlabError("a threat set or eps, not both", f"{ball!r:.60} and eps={eps!r:.20}")
     model, x, y, warnings = validate(model, x, y, ball)
+    chosen, notes = suited(chosen, model, x, y, seed)
+    warnings += notes
+    if chosen.randomness is not None:
+        warnings.append(CheckWarning("random", f"the model is random: {chosen.randomness}"))
     if not quiet:
         _say(f"{ball!r}; {_members(chosen)}")
         for warning in warnings:
             _say(warning.text)
     found, place = [], device_of(model, x)
-    for rows in batch_slices(len(x), size or batch_size(model, x)):
-        own = generator("attack", seed, rows.start)
-        loss = ModelLoss(model, y[rows].to(place), margin)
-        cascade = Cascade(loss, x[rows].to(place), ball, own, chosen.draws)
-        for name, member in chosen.members.items():
-            cascade.run_member(name, member)
-        found.append((cascade.points.to(x.device), cascade.worst.to(x.device)))
-    points, worst = (torch.cat(parts) for parts in zip(*found, strict=True))
-    return Attacked(points, worst, is_error(worst))
+    for rows in batch_slices(len(x), size or batch_size(model, x, chosen.climbing)):
+        name = ("attack", seed, rows.start)
+        with chosen.drawing(x, *name):
+            cascade = Cascade(
+                ModelLoss(model, y[rows].to(place), margin), x[rows].to(place), ball,
+                generator(*name), chosen.draws, chosen.climbing,
+            )  # fmt: skip
+            for label, member in chosen.members.items():
+                cascade.run_member(label, member)
+            cascade.finish()
+        parts = (cascade.points, cascade.worst, cascade.broken)
+        found.append([part.to(x.device) for part in parts])
+    return Attacked(*(torch.cat(parts) for parts in zip(*found, strict=True)))
 
 
 def _ball(x: object, norm: Norm, eps: object, box: object) -> Ball:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..attacks._engine.cascade import CLEAN, Cascade
-from ..certify import CERTIFICATES, Certificate, Certified, certify
+from ..certify import CERTIFICATES, Certificate, Certified, Smoothed, certify
 from ..core.devices import device_of
 from ..core.errors import AdvlabError
 from ..core.inputs import Given
@@ -50,12 +50,13 @@ def evaluate_batches(
     for rows in batch_slices(len(context.x), size):
         part = store.read(rows.start)
         if part is None or len(part.clean) != rows.stop - rows.start:
-            rng = generator("evaluate", context.seed, rows.start)
+            name = ("evaluate", context.seed, rows.start)
             x, y = context.x[rows].to(place), context.y[rows].to(place)
-            part = evaluate_batch(
-                context.model, x, y, context.ball, context.plan,
-                certificates, rng, progress.model_pass, all_points,
-            ).cpu()  # fmt: skip
+            with context.plan.drawing(context.x, *name):
+                part = evaluate_batch(
+                    context.model, x, y, context.ball, context.plan, certificates,
+                    generator(*name), progress.model_pass, all_points,
+                ).cpu()  # fmt: skip
             store.write(rows.start, part)
         progress.rows_done(len(part.clean))
         parts.append(part)
@@ -70,9 +71,11 @@ def evaluate_batch(
     """All that is found out about some examples. Work goes only where it counts.
 
     Rows wrong from the start are not attacked. What the first attack, the cheapest, leaves is
-    certified, and the others are sent to what is then neither broken nor proved robust.
+    certified, and the others are sent to what is then neither broken nor proved robust. Of a random
+    model, rows are attacked until all draws are wrong, and what was found is judged by fresh draws;
+    only a smoothed classifier can be certified.
     """
-    cascade = Cascade(ModelLoss(model, y, margin), x, ball, rng, plan.draws)
+    cascade = Cascade(ModelLoss(model, y, margin), x, ball, rng, plan.draws, plan.climbing)
     _check_finite(cascade.clean)
     broken_by = [CLEAN if wrong else STANDING for wrong in cascade.broken.tolist()]
     bound, bounded_by = torch.full_like(cascade.clean, float("inf")), [STANDING] * len(x)
@@ -86,16 +89,19 @@ def evaluate_batch(
             broken_by[row] = name
         if place == 0:
             begun, index = time.perf_counter(), cascade.standing.nonzero()[:, 0]
-            proved = _certified(model, x[index], y[index], ball, certificates, progress)
+            tried = () if plan.randomness and not isinstance(model, Smoothed) else certificates
+            proved = _certified(model, x[index], y[index], ball, tried, progress)
             certifying, refused = time.perf_counter() - begun, proved.refused
             bound[index] = proved.bound.to(bound)
             for row, by in zip(index.tolist(), proved.by, strict=True):
                 bounded_by[row] = by
             cascade.exclude(bound < 0)
+    cascade.finish()
+    errors = (cascade.clean_errors, cascade.worst_errors) if cascade.random else (None, None)
     shown = _largest(cascade, None if all_points else KEPT)
     return Outcomes(
         cascade.clean, cascade.worst, bound, broken_by, bounded_by, shown,
-        cascade.points[shown], cascade.results, refused, certifying,
+        cascade.points[shown], cascade.results, refused, certifying, *errors,
     )  # fmt: skip
 
 
@@ -111,8 +117,13 @@ def _certified(
 
 
 def _largest(cascade: Cascade, most: int | None) -> Tensor:
-    """The rows right at the clean input that were broken by most; all that were if None."""
+    """The rows right at the clean input that were broken by most; all that were if None.
+
+    Of a random model, where no point is right for sure, all that moved are kept if None.
+    """
     found = cascade.broken & (cascade.clean < 0)
+    if cascade.random and most is None:
+        found = (cascade.points != cascade.x).flatten(1).any(1)
     lost = cascade.worst.masked_fill(~found, float("-inf"))
     order = lost.sort(descending=True, stable=True).indices[:most]
     return order[found[order]]

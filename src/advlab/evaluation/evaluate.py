@@ -13,11 +13,19 @@ from ..core import inputs
 from ..core.inputs import Given, TensorLike
 from ..threats import Threat
 from .batch import Certificates, check_certificates, evaluate_batches
-from .checks import CheckContext, CheckResults, check_before_attack, check_result, not_finite
+from .checks import (
+    CheckContext,
+    CheckResults,
+    by_votes,
+    check_before_attack,
+    check_result,
+    not_finite,
+)
 from .evaluation import Evaluation
 from .memory import batch_size
 from .progress import EvaluationProgress
 from .resume import BatchStore, batch_parts
+from .suited import suited
 from .suites import plan
 from .summary import summarise
 from .validate import validate
@@ -46,6 +54,10 @@ def evaluate(
     classified wrongly. Attacks find such x' and give a LOWER bound of it; certificates prove that
     there are none and give an upper bound. An example is an error unless the score of its label
     is strictly above all others: ties are errors (docs/attack.md).
+
+    Of a model that is random in eval mode the robust error is an expectation over its draws: the
+    mean over examples of the largest probability of a wrong answer in the threat set. Attacks climb
+    the mean over draws, and errors are shares of fresh draws at the points found.
 
     Rows wrong from the start are not attacked. The first attack meets all others, the certificates
     what it leaves, and each further attack what is then neither broken nor proved robust.
@@ -90,10 +102,13 @@ def evaluate(
     if transfer is not None:
         inputs.instance("transfer as a network", transfer, nn.Module, "")
     model, x, y, warnings = validate(model, x, y, ball)
+    chosen, notes = suited(chosen, model, x, y, seed)
+    warnings += notes
     context = CheckContext(model, x, y, ball, chosen, seed, transfer=transfer)
     with EvaluationProgress(len(x), progress) as shown:
         if checks:
-            warnings += check_before_attack(context)
+            with chosen.drawing(x, "evaluate", "checks", seed):
+                warnings += check_before_attack(context)
         for warning in warnings:
             shown.say(f"warning: {warning.text}")
         parts = {}
@@ -101,17 +116,18 @@ def evaluate(
             settings = (ball, chosen, certificates, batch, seed, points)
             parts = batch_parts(evaluate_batches, model, x, y, *settings)
         kept = BatchStore(store, parts, reuse)
-        size = kept.batch_size(lambda: batch or batch_size(model, x))
+        size = kept.batch_size(lambda: batch or batch_size(model, x, chosen.climbing))
         start = time.perf_counter()
         outcomes = evaluate_batches(context, certificates, kept, size, shown, points)
         checked = CheckResults()
         if checks and all(one.ascends for one in chosen.members.values()):
             shown.model_pass("checks")
-            checked = check_result(replace(context, outcomes=outcomes))
+            with chosen.drawing(x, "evaluate", "checks after", seed):
+                checked = check_result(replace(context, outcomes=outcomes))
     if chosen.suite:
         outcomes = outcomes.with_counterexamples(checked.counterexamples, points)
     seconds = time.perf_counter() - start
-    warnings += not_finite(outcomes)
+    warnings += not_finite(outcomes) + by_votes(outcomes, certificates)
     found = summarise(context, outcomes, warnings, checked, size, seconds)
     return replace(found, adversarial=outcomes.adversarial(x)) if points else found
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..attacks import Attacked, MemberResult
 from ..core.display import html_table
-from ..core.intervals import clopper_pearson
+from ..core.intervals import CONFIDENCE, clopper_pearson, student
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,8 @@ class Evaluation:
 
     `robust_error` counts what the attacks broke: a LOWER bound of the robust error. The truth lies
     between it and `certified_error`, an upper bound that only some models allow (else None). An
-    example counts as an error unless its margin is below zero: ties are errors.
+    example counts as an error unless its margin is below zero: ties are errors. Of a random model
+    (`draws` above 1) each example counts by the share of fresh draws that are wrong.
     """
 
     n: int
@@ -73,6 +74,11 @@ class Evaluation:
     seconds: float = 0.0
     batch: int = 0
     seed: int = 0
+    draws: int = 1
+    """Fresh calls by which each point of a random model was judged: errors are then means over
+    them, expectations over the model's draws. 1 where the model is not random."""
+    label_changes: float = 0.0
+    """The share of examples whose label changes from one call of the model to the next."""
     curves: tuple[Curve, ...] = ()
     examples: tuple[Example, ...] = field(default=(), repr=False)
     adversarial: Attacked | None = field(default=None, repr=False)
@@ -101,7 +107,7 @@ class Evaluation:
             f"{self.n} examples, {self.threat}",
             f"clean error    {self.clean_error:.4f}  {_shown(self.intervals['clean_error'])}",
             f"robust error   at least {self.robust_error:.4f}  "
-            f"{_shown(self.intervals['robust_error'])}  by {self.attack}",
+            f"{_shown(self.intervals['robust_error'])}  by {self.attack}{self._judged()}",
             f"               at most {upper}",
             *(f"  {_line(member)}" for member in self.members),
             *self._proved(),
@@ -118,11 +124,14 @@ class Evaluation:
             "threat": self.threat,
             "clean error": f"{self.clean_error:.4f} {_shown(self.intervals['clean_error'])}",
             "robust error at least": f"{self.robust_error:.4f} "
-            f"{_shown(self.intervals['robust_error'])} by {self.attack}",
+            f"{_shown(self.intervals['robust_error'])} by {self.attack}{self._judged()}",
             "robust error at most": upper,
         }
         notes = tuple(f"warning: {warning}" for warning in self.warnings)
         return html_table("Evaluation", rows, notes)
+
+    def _judged(self) -> str:
+        return f", in expectation ({self.draws} fresh draws)" if self.draws > 1 else ""
 
     def _proved(self) -> list[str]:
         if not self.certificates:
@@ -131,13 +140,34 @@ class Evaluation:
         return [f"  certificates: proved {proved} in {self.certifying_seconds:.1f} s"]
 
 
-def interval(wrong: Tensor) -> tuple[float, float]:
-    """Clopper and Pearson's exact interval for the share of wrong answers."""
-    return clopper_pearson(int(wrong.sum()), len(wrong))
+def interval(wrong: Tensor, confidence: float = CONFIDENCE) -> tuple[float, float]:
+    """An interval for the share of wrong answers in the population.
+
+    Clopper and Pearson's exact one for one answer per row. Of several draws per row, shape (draws,
+    rows), the rows count by their shares: a mean of shares varies no more than one of answers with
+    the same mean, so the same formula with broken numbers errs on the safe side. Rows may have
+    drawn together, so both ends are moved out by Student's half-width for the mean over draws.
+
+    Args:
+        wrong: answers, of shape (rows,) or (draws, rows), or error probabilities of shape (rows,).
+        confidence: how often it covers the truth.
+    """
+    rows = wrong.to(torch.float64)
+    if rows.ndim == 1:
+        return clopper_pearson(_hits(rows), rows.shape[-1], confidence)
+    low, high = clopper_pearson(_hits(rows.mean(0)), rows.shape[1], confidence)
+    spread = float(rows.mean(1).std()) if len(rows) > 1 else 0.0
+    half = 0.0 if spread == 0 else student(len(rows) - 1, confidence) * spread / len(rows) ** 0.5
+    return max(0.0, low - half), min(1.0, high + half)
+
+
+def _hits(shares: Tensor) -> float | int:
+    total = float(shares.sum())
+    return round(total) if abs(total - round(total)) < 1e-9 else total
 
 
 def share(wrong: Tensor) -> float:
-    """The share of rows that are true."""
+    """The share of rows that are true; of draws and rows, the mean over both."""
     return float(wrong.to(torch.float64).mean())
 
 

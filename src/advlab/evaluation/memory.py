@@ -20,11 +20,18 @@ PARTS, LEAST, MOST = 4, 512, 1024
 at 128 rows an ensemble took a fifth more CPU (benchmarks/bracket.py)."""
 
 
-def batch_size(model: Callable[[Tensor], Tensor], x: Tensor) -> int:
-    """Rows per batch: as many as fit a quarter of the free memory, within the limits above."""
+def batch_size(model: Callable[[Tensor], Tensor], x: Tensor, draws: int = 1) -> int:
+    """Rows per batch: as many as fit a quarter of the free memory, within the limits above.
+
+    Args:
+        model: the model.
+        x: the inputs.
+        draws: calls of a random model whose mean is climbed: all are held for its gradient.
+    """
     wanted = min(MOST, max(LEAST, -(-len(x) // PARTS)))
     place = device_of(model, x)
-    fits = int(SHARE * free_bytes(place) / bytes_per_row(model, x[:1].to(place)))
+    row = draws * bytes_per_row(model, x[:1].to(place))
+    fits = int(SHARE * free_bytes(place) / row)
     return max(1, min(wanted, fits, len(x)))
 
 

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..attacks import Attacked, MemberResult
+from ..attacks._engine.random_models import error_rate
 from ..losses import is_error
 from .evaluation import counts
 
@@ -34,7 +35,8 @@ class Outcomes:
 
     `clean` is the margin of the input itself, `worst` the largest that was found, `bound` an upper
     bound of all (infinite where no certificate was had). `points` are the inputs that lost by most,
-    of the rows `shown`.
+    of the rows `shown`. A random model's margins are means over fresh draws, and a row is an error
+    where at least half of them are wrong.
     """
 
     clean: Float[Tensor, " n"]
@@ -50,15 +52,22 @@ class Outcomes:
     refused: dict[str, str] = field(default_factory=dict)
     certifying: float = 0.0
     """Seconds that certificates took."""
+    clean_errors: Bool[Tensor, "draws n"] | None = None
+    """Of a random model, which fresh draws are wrong at the clean input, and at the worst found."""
+    worst_errors: Bool[Tensor, "draws n"] | None = None
 
     @property
     def wrong(self) -> Tensor:
         """Errors at the clean input."""
+        if self.clean_errors is not None:
+            return error_rate(self.clean_errors) >= 0.5
         return is_error(self.clean)
 
     @property
     def broken(self) -> Tensor:
         """Errors at the clean input or at a point that was found."""
+        if self.worst_errors is not None:
+            return error_rate(self.worst_errors) >= 0.5
         return self.wrong | is_error(self.worst)
 
     @property
@@ -69,7 +78,13 @@ class Outcomes:
     def with_counterexamples(
         self, found: Sequence[Counterexample], all_points: bool = False
     ) -> "Outcomes":
-        """The same with rows that checks broke, and the worst of the kept points or all."""
+        """The same with rows that checks broke, and the worst of the kept points or all.
+
+        Nothing is added for a random model: to replace the rows that had bad luck in the last
+        judgement, and keep those that had good luck, would be no fair judgement.
+        """
+        if self.worst_errors is not None:
+            return self
         worst, by = self.worst.clone(), list(self.broken_by)
         for one in found:
             worst[one.row], by[one.row] = one.margin, one.by
@@ -109,8 +124,8 @@ class Outcomes:
 
     def tensors(self) -> dict[str, Tensor]:
         """What a file keeps as tensors; `notes` is the rest, and `read` takes both."""
-        names = ("clean", "worst", "bound", "shown", "points")
-        return {name: getattr(self, name) for name in names}
+        names = ("clean", "worst", "bound", "shown", "points", "clean_errors", "worst_errors")
+        return {name: kept for name in names if (kept := getattr(self, name)) is not None}
 
     def notes(self) -> str:
         names = ("broken_by", "bounded_by", "refused", "certifying")
@@ -143,4 +158,12 @@ def concatenate(parts: Sequence[Outcomes], all_points: bool = False) -> Outcomes
         members=[member for part in parts for member in part.members],
         refused={name: why for part in parts for name, why in part.refused.items()},
         certifying=sum(part.certifying for part in parts),
+        clean_errors=_beside([part.clean_errors for part in parts]),
+        worst_errors=_beside([part.worst_errors for part in parts]),
     )
+
+
+def _beside(parts: Sequence[Tensor | None]) -> Tensor | None:
+    """The draws of all rows, if there are any."""
+    known = [part for part in parts if part is not None]
+    return torch.cat(known, 1) if known else None

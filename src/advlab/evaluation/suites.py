@@ -1,12 +1,17 @@
 """What to attack with: one attack, or a suite of several in turn, cheapest first."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
+from torch import Tensor
+
 from ..attacks import APGD, ATTACKS, Attack
+from ..attacks._engine.random_models import DRAWS, seeded
 from ..attacks.autoattack import AutoAttack
 from ..core.errors import AdvlabError
 from ..core.inputs import Given
+from .randomness import Randomness
 
 
 @dataclass(frozen=True)
@@ -17,11 +22,28 @@ class Plan:
     members: dict[str, Attack]
     suite: bool = True
     """Whether it is after the best bound, whoever finds it; a single attack is measured alone."""
+    randomness: Randomness | None = None
+    """How random the model is; None if it is not."""
 
     @property
     def draws(self) -> int:
-        """Evaluations that its attacks average, for models that are random."""
-        return max(getattr(member, "draws", 1) for member in self.members.values())
+        """Calls by which each point is judged, where the model is random or thought to be so."""
+        own = max(getattr(member, "draws", 1) for member in self.members.values())
+        return own if self.randomness is None else max(own, DRAWS)
+
+    @property
+    def climbing(self) -> int:
+        """Calls that are averaged where an attack climbs."""
+        return self.draws if self.randomness is None else self.randomness.climbing
+
+    def drawing(self, x: Tensor, *name: object) -> AbstractContextManager[None]:
+        """Draws that a random model makes from torch's global generators are by name inside.
+
+        Args:
+            x: inputs, which say what device the model draws on.
+            name: what tells this stream of numbers from all others.
+        """
+        return nullcontext() if self.randomness is None else seeded(x, *name)
 
     def canonical(self) -> str:
         """All settings of all attacks in one line."""

@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from ..certify import Smoothed
 from ..losses import evaluating
 from .checks import CheckContext, CheckResults
 from .evaluation import CheckWarning, Evaluation, Example, interval, share, total
@@ -15,8 +16,10 @@ def summarise(
 ) -> Evaluation:  # fmt: skip
     """The evaluation of these outcomes; no certified error where nothing was certified."""
     wrong = {"clean_error": outcomes.wrong, "robust_error": outcomes.broken}
-    if outcomes.bound.isfinite().any() or outcomes.broken.all():
-        wrong["certified_error"] = outcomes.uncertain
+    if outcomes.worst_errors is not None and outcomes.clean_errors is not None:
+        wrong = {"clean_error": outcomes.clean_errors, "robust_error": outcomes.worst_errors}
+    if outcomes.bound.isfinite().any() or bool(wrong["robust_error"].all()):
+        wrong["certified_error"] = _uncertain(context, outcomes)
     errors = {name: share(one) for name, one in wrong.items()}
     members = (*total(outcomes.members), *checked.members)
     # Batches that were read from disk took their time in another run.
@@ -37,10 +40,19 @@ def summarise(
         seconds=max(seconds, worked),
         batch=size,
         seed=context.seed,
+        draws=1 if outcomes.worst_errors is None else len(outcomes.worst_errors),
+        label_changes=0.0 if context.plan.randomness is None else context.plan.randomness.changed,
         curves=tuple(checked.curves),
         examples=tuple(_examples(context, outcomes)),
         broken_by=outcomes.labels(),
     )
+
+
+def _uncertain(context: CheckContext, outcomes: Outcomes) -> Tensor:
+    """Rows without a proof; of a smoothed classifier the most that each can be wrong."""
+    if isinstance(context.model, Smoothed):
+        return context.model.error_bound(outcomes.bound)
+    return outcomes.uncertain
 
 
 def _examples(context: CheckContext, outcomes: Outcomes) -> list[Example]:

@@ -100,7 +100,9 @@ def _extremes(laws: Laws, threat: Threat, point: Tensor, center: Tensor, rng: ob
         laws.at_least("no point of the set is larger than the maximiser", -gain,
                       torch.zeros_like(gain), slack)  # fmt: skip
     step = threat.steepest(grad)
-    laws.holds("steepest keeps shape and dtype", step.shape == grad.shape and step.dtype == grad.dtype)
+    laws.holds(
+        "steepest keeps shape and dtype", step.shape == grad.shape and step.dtype == grad.dtype
+    )
     laws.at_least("steepest does not go down", (step * grad).flatten(1).sum(1),
                   torch.zeros_like(length), slack)  # fmt: skip
     if threat.states_support:
@@ -161,7 +163,9 @@ def _statements(laws: Laws, threat: Threat, center: Tensor, seed: int) -> None:
         if center[0].numel() <= MANY:
             slack = 1e-7 * (1 + threat.radius + float(center.abs().max()))
             for end, by_support in zip((low, high), Threat.interval(threat, center), strict=True):
-                laws.close("interval is the support function along the axes", end, by_support, slack)
+                laws.close(
+                    "interval is the support function along the axes", end, by_support, slack
+                )
     for point in drawn:
         if threat.within_radius:
             norm = threat.norm_of(point - center)

@@ -102,9 +102,7 @@ class Product(Threat):
         best = [
             part.maximiser(g, c) for part, g, c in zip(self.parts, slopes, middles, strict=True)
         ]
-        gains = [
-            (g * (b - c)).sum(1) for g, b, c in zip(slopes, best, middles, strict=True)
-        ]
+        gains = [(g * (b - c)).sum(1) for g, b, c in zip(slopes, best, middles, strict=True)]
         return self._joined(center, middles, best, gains)
 
     def steepest(self, grad: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
@@ -324,7 +322,9 @@ class Product(Threat):
         reach = []
         for part, share, one in zip(self.parts, self._shares(), self._split(like), strict=True):
             own = one.new_ones(1, one.shape[1])
-            reach.append(share * (part._weights(one) * own if isinstance(part, FeatureBall) else own))
+            reach.append(
+                share * (part._weights(one) * own if isinstance(part, FeatureBall) else own)
+            )
         return self._merged(like.new_zeros(1, like.shape[1]), reach)
 
 

@@ -13,9 +13,10 @@ from ...threats import Threat
 from ..base import Attack, Attacked, BestSoFar, Loss
 from .channels_last import relaid
 from .margins import classifies, rows_may_leave
+from .random_models import FRESH, Judgement, MeanOverDraws, error_rate, judge, unhurried
 
-CLEAN = "clean"
-"""The name under which the look at the clean inputs is accounted for."""
+CLEAN, FINAL = "clean", "fresh draws"
+"""The names under which the looks at the clean inputs, and at what was found, are accounted for."""
 
 
 @dataclass(frozen=True)
@@ -55,23 +56,34 @@ class Cascade:
 
     A loss without classes has no rows that fall: members climb it one after the other.
 
+    With `draws` above 1 the model is random. Members then climb the mean over draws. Each point
+    that one returns is judged by draws of its own, and is taken over where more of them are wrong;
+    rows fall when half are, and are attacked until all are. `finish` judges once more.
+
     Args:
         loss: any loss of the inputs; of a classifier's loss only model and labels are used.
         x: the clean inputs, shape (batch, ...).
         threat: the set around each input that is searched.
         rng: one generator, or one per replicate of a stack.
         draws: evaluations averaged wherever a value is judged, for models that are random.
+        climbing: evaluations averaged where members climb; as many if left out.
 
     Attributes:
         clean: the margin of each clean input (the loss itself where there are no classes).
-        worst: the largest value found so far.
+        worst: the largest value found so far; of a random model the mean at the point kept.
         points: the inputs at which it was found.
+        clean_errors, worst_errors: of a random model, which draws were wrong there, (draws, batch).
         results: one account per member run, the look at the clean inputs first.
     """
 
-    def __init__(self, loss: Loss, x: Tensor, threat: Threat, rng: Rng, draws: int = 1):
+    def __init__(
+        self, loss: Loss, x: Tensor, threat: Threat, rng: Rng, draws: int = 1,
+        climbing: int | None = None,
+    ):  # fmt: skip
         begun = time.perf_counter()
         self.x, self.threat, self.rng, self.draws = x, threat, rng, draws
+        self.climbing = draws if climbing is None else climbing
+        self.clean_errors = self.worst_errors = torch.zeros(0, len(x), dtype=torch.bool)
         self.loss, value, self.classes = self._judged(loss)
         self.clean = BestSoFar(loss, x).checked(value)
         self.worst, self.points = self.clean.clone(), x.clone()
@@ -82,14 +94,34 @@ class Cascade:
         self.results = [MemberResult(CLEAN, len(x), wrong, seconds, draws * len(x), 0)]
 
     @property
+    def random(self) -> bool:
+        """Whether rows are judged by several draws."""
+        return self.draws > 1 and self.classes
+
+    @property
     def broken(self) -> Bool[Tensor, " batch"]:
-        """Rows that are wrong at the clean input or at a point that was found."""
+        """Rows that are wrong at the clean input or at a point that was found: in half the draws,
+        where the model is random."""
+        if self.random:
+            return error_rate(self.worst_errors) >= 0.5
         return is_error(self.worst) & self.classes
 
     @property
     def standing(self) -> Bool[Tensor, " batch"]:
-        """Rows that are neither broken nor excluded."""
-        return ~(self.broken | self._excluded)
+        """Rows worth an attack: not excluded, and not broken, or not in all draws."""
+        done = self.worst_errors.all(0) if self.random else self.broken
+        return ~(done | self._excluded)
+
+    def finish(self) -> None:
+        """Judge what was found for a random model by draws that had no part in choosing it."""
+        if not self.random:
+            return
+        begun = time.perf_counter()
+        clean, worst = (judge(self.loss, x, FRESH) for x in (self.x, self.points))  # type: ignore[arg-type]
+        self.clean, self.clean_errors = _number(clean.margin), clean.errors
+        self.worst, self.worst_errors = _number(worst.margin), worst.errors
+        seconds, rows = time.perf_counter() - begun, len(self.x)
+        self.results.append(MemberResult(FINAL, rows, 0, seconds, 2 * FRESH * rows, 0))
 
     def exclude(self, rows: Bool[Tensor, " batch"]) -> None:
         """Attack these rows no more."""
@@ -109,6 +141,8 @@ class Cascade:
 
     def _search(self, attack: Attack, index: Tensor) -> tuple[int, int]:
         """Take over the worst points of some rows; the rows that went forward and back for it."""
+        if self.random:
+            return self._search_mean(attack, index)
         climbed, x, clean = _rows(self._climbed, index), self.x[index], self.clean[index]
         found, forwards, backwards = search(attack, climbed, x, self.threat, self.rng, clean)
         value = found.loss
@@ -116,10 +150,31 @@ class Cascade:
             value = mean_value(_rows(self.loss, index), found.x, self.draws)
             forwards += self.draws * len(x)
         # Also keeps the clean input where an attack that does not ascend ends below it.
-        value = value.nan_to_num(float("inf"), float("inf"), float("-inf"))
+        value = _number(value)
         worse = value > self.worst[index]
         self.worst[index[worse]], self.points[index[worse]] = value[worse], found.x[worse]
         return forwards, backwards
+
+    def _search_mean(self, attack: Attack, index: Tensor) -> tuple[int, int]:
+        """The same for a random model: climb the mean over draws, judge by other draws."""
+        climbed, x = _rows(self._climbed, index), self.x[index]
+        inside = 1 if getattr(attack, "draws", 1) > 1 else self.climbing
+        if inside > 1 and isinstance(climbed, ModelLoss):
+            climbed = climbed.under(MeanOverDraws(climbed.model, inside))
+        clean = self.clean[index]
+        found, *passes = search(unhurried(attack), climbed, x, self.threat, self.rng, clean)
+        seen = judge(_rows(self.loss, index), found.x, self.draws)  # type: ignore[arg-type]
+        self._take_over(seen, found.x, index)
+        forwards, backwards = (inside * rows for rows in passes)
+        return forwards + self.draws * len(x), backwards
+
+    def _take_over(self, seen: Judgement, points: Tensor, index: Tensor) -> None:
+        """Points at which more draws are wrong, or as many and the mean margin is larger."""
+        before, value = error_rate(self.worst_errors[:, index]), _number(seen.margin)
+        worse = seen.rate > before
+        worse |= (seen.rate == before) & (value > self.worst[index])
+        self.worst[index[worse]], self.points[index[worse]] = value[worse], points[worse]
+        self.worst_errors[:, index[worse]] = seen.errors[:, worse]
 
     def _judged(self, loss: Loss) -> tuple[Loss, Float[Tensor, " batch"], bool]:
         """The margin where there are classes, else the loss itself; its clean values; which."""
@@ -130,8 +185,10 @@ class Cascade:
             classes = classifies(loss, outputs[0])
             if classes and loss.loss is not margin:
                 loss = loss.climbing(margin)
-            value = torch.stack([loss.loss(one, loss.y) for one in outputs]).mean(0)
-        return loss, value, classes
+            values = torch.stack([loss.loss(one, loss.y) for one in outputs])
+        if classes and self.draws > 1:
+            self.clean_errors, self.worst_errors = is_error(values), is_error(values)
+        return loss, values.mean(0), classes
 
 
 def search(
@@ -160,6 +217,11 @@ def mean_value(loss: Loss, x: Tensor, draws: int) -> Float[Tensor, " batch"]:
     with torch.no_grad():
         values = [loss(x) for _ in range(draws)]
     return values[0] if draws == 1 else torch.stack(values).mean(0)
+
+
+def _number(value: Tensor) -> Tensor:
+    """Values that compare: not a number is the worst."""
+    return value.nan_to_num(float("inf"), float("inf"), float("-inf"))
 
 
 def _rows(loss: Loss, index: Tensor) -> Loss:

@@ -14,6 +14,7 @@ from .input_checks import (
     normalised_outside,
     probabilities_not_logits,
 )
+from .model_checks import by_votes as by_votes
 from .model_checks import gradients, randomness, train_mode
 from .model_checks import not_finite as not_finite
 from .monotonicity import over_radii, over_steps

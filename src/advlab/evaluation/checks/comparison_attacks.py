@@ -4,13 +4,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 from ...attacks import PGD, SPSA, Attack, MemberResult, Square
 from ...attacks._engine.cascade import search
 from ...attacks._engine.channels_last import relaid
-from ...losses import is_error
 from ..evaluation import CheckWarning
 from ..outcomes import Counterexample
 from .context import CheckContext, notable
@@ -69,14 +67,13 @@ class ComparisonAttacks:
         context, index, begun = self.context, self.context.standing, time.perf_counter()
         if len(index) == 0:
             return 0, 0
-        x, judged, climbed = context.inputs(index), context.margin(index), context.climbed(index)
+        x, climbed = context.inputs(index), context.climbed(index)
         if source is not None:
-            climbed = relaid(judged.under(source), x)
+            climbed = relaid(context.margin(index).under(source), x)
         found, *passes = search(attack, climbed, x, context.ball, context.rng(name))
-        with torch.no_grad():
-            margins = judged(found.x)
+        margins, errors = context.judged(index, found.x)
         known = {one.row for one in self.counterexamples}
-        broken = is_error(margins).nonzero()[:, 0].tolist()
+        broken = errors.nonzero()[:, 0].tolist()
         for place in broken:
             row, value = int(index[place]), float(margins[place])
             if row not in known:

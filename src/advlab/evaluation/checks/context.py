@@ -8,15 +8,19 @@ import torch
 from torch import Tensor, nn
 
 from ...attacks._engine.channels_last import relaid
+from ...attacks._engine.random_models import MeanOverDraws, error_rate, judge
 from ...core.devices import device_of
 from ...core.randomness import generator
-from ...losses import ModelLoss, evaluating, margin
+from ...losses import ModelLoss, evaluating, is_error, margin
 from ...threats import Threat
 from ..outcomes import Outcomes
 from ..suites import Plan
 
 FEW = 64
 """Rows that a check tries: enough to see a habit, cheap beside the attack itself."""
+
+LUCK = 0.3
+"""Error rates of a few draws differ by this much by chance: nearly three standard deviations."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +53,25 @@ class CheckContext:
         """The same for attacks to climb: with channels last where that is faster."""
         return self.margin(index).under(self._fast)
 
+    def judged(self, index: Tensor, point: Tensor) -> tuple[Tensor, Tensor]:
+        """The margins of some rows at one point each, and which rows that breaks.
+
+        Of a random model the mean margin over draws, and rows of which at least half the draws are
+        wrong, by more than luck above what is known of them.
+        """
+        if self.plan.draws == 1:
+            with torch.no_grad():
+                margins = self.margin(index)(point)
+            return margins, is_error(margins)
+        seen, known = judge(self.margin(index), point, self.plan.draws), torch.zeros(())
+        if self.outcomes is not None and self.outcomes.worst_errors is not None:
+            known = error_rate(self.outcomes.worst_errors[:, index])
+        return seen.margin, (seen.rate >= 0.5) & (seen.rate >= known + LUCK)
+
     @cached_property
     def _fast(self) -> Callable[[Tensor], Tensor]:
+        if self.plan.randomness is not None:
+            return MeanOverDraws(self.model, self.plan.climbing)
         first = self.few[:2]
         return relaid(self.margin(first), self.inputs(first)).model  # type: ignore[attr-defined]
 

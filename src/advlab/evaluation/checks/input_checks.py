@@ -3,8 +3,10 @@
 import torch
 from scipy import stats
 
+from ...certify import Smoothed
 from ...core.devices import device_of
 from ...losses import evaluating
+from ...models import LabelsOnly
 from ..evaluation import CheckWarning
 from .context import CheckContext
 
@@ -75,7 +77,8 @@ def labels_unlike_outputs(context: CheckContext) -> list[CheckWarning]:
 def probabilities_not_logits(context: CheckContext) -> list[CheckWarning]:
     """Outputs that are a softmax: differences vanish in rounding where the model is sure."""
     out = context.outputs
-    if context.classes < 2 or float(out.min()) < 0:
+    counted = isinstance(context.model, LabelsOnly | Smoothed)
+    if counted or context.classes < 2 or float(out.min()) < 0:
         return []
     if not torch.allclose(out.sum(1), torch.ones_like(out[:, 0]), atol=1e-4):
         return []

@@ -1,10 +1,13 @@
 """Checks of the model: its mode, its randomness, its gradients."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import nn
 
+from ...attacks._engine.random_models import FRESH
 from ...attacks.base import BestSoFar
-from ...losses import evaluating
+from ...certify import Certificate, Smoothing
 from ..evaluation import CheckWarning
 from ..outcomes import Outcomes
 from .context import CheckContext
@@ -28,16 +31,15 @@ def train_mode(context: CheckContext) -> list[CheckWarning]:
 
 def randomness(context: CheckContext) -> list[CheckWarning]:
     """Two answers to one question."""
-    with torch.no_grad(), evaluating(context.model):
-        again = context.model(context.inputs(context.few))
-    if torch.equal(context.outputs, again):
+    found = context.plan.randomness
+    if found is None:
         return []
+    mean = "its own mean" if found.climbing == 1 else f"the mean of {found.climbing} calls"
     text = (
-        "the model is random in eval mode: the attack saw other models than this one, and errors "
-        "differ from run to run"
+        f"the model is random in eval mode: {found}. Errors are expectations over its draws: "
+        f"attacks climb {mean}, and each point is judged by {FRESH} fresh calls, never by those "
+        "that chose it"
     )
-    if all(getattr(member, "draws", 1) == 1 for member in context.plan.members.values()):
-        text += '. Attack the mean of several draws, by the suite "rand"'
     return [CheckWarning("random", text)]
 
 
@@ -85,6 +87,20 @@ def not_finite(outcomes: Outcomes) -> list[CheckWarning]:
         f"{len(outcomes.worst)} examples: they count as broken"
     )
     return [CheckWarning("not_finite", text)]
+
+
+def by_votes(outcomes: Outcomes, certificates: Sequence[str | Certificate] | None) -> list:
+    """The confidence with which bounds that rest on votes hold, all of them together."""
+    rows = outcomes.bounded_by.count(Smoothing.name)
+    if rows == 0:
+        return []
+    given = [one for one in certificates or () if isinstance(one, Smoothing)]
+    used = given[0] if given else Smoothing()
+    text = (
+        f"the upper bound rests on {used.votes} random votes for each of {rows} examples: all hold "
+        f"with probability at least {used.confidence(rows):.6g} (each fails with {used.alpha:g})"
+    )
+    return [CheckWarning("confidence", text)]
 
 
 def _has_train_mode(module: nn.Module) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from ...attacks import PGD
+from ...attacks._engine.random_models import judge
 from ...losses import is_error
 from ...threats import Threat
 from ..evaluation import CheckWarning, Curve, share
@@ -48,8 +49,12 @@ def over_steps(context: CheckContext) -> tuple[Curve, list[CheckWarning]]:
 
 
 def _broken(context: CheckContext, attack: PGD, ball: Threat) -> Tensor:
+    """Which rows are broken; of a random model the share of draws that are wrong."""
     loss, x = context.climbed(context.few), context.inputs(context.few)
-    return is_error(attack(loss, x, ball, rng=context.rng("curves")).loss).cpu()
+    found = attack(loss, x, ball, rng=context.rng("curves"))
+    if context.plan.draws > 1:
+        return judge(context.margin(context.few), found.x, context.plan.draws).rate.cpu()
+    return is_error(found.loss).cpu()
 
 
 def _falls(
@@ -71,7 +76,7 @@ def _conflicts(context: CheckContext, broken: Tensor) -> list[CheckWarning]:
     """Rows that are proved safe and yet broken: one of the two is wrong."""
     if context.outcomes is None:
         return []
-    count = int((broken & (context.outcomes.bound[context.few] < 0)).sum())
+    count = int(((broken > 0.5) & (context.outcomes.bound[context.few] < 0)).sum())
     text = f"{count} rows were broken that a certificate calls safe: the certificate is wrong"
     return [CheckWarning("certificate", text)] if count else []
 

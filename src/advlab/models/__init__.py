@@ -5,6 +5,7 @@ from .activations import SHAPES as SHAPES
 from .activations import Activation as Activation
 from .activations import leaky_relu as leaky_relu
 from .activations import smoothed_leaky_relu as smoothed_leaky_relu
+from .labels_only import LabelsOnly as LabelsOnly
 from .linear import Linear as Linear
 from .normalised import Normalised as Normalised
 from .resnet9 import ResNet9 as ResNet9

@@ -53,6 +53,6 @@ def test_other_answers_are_refused_in_one_line(answer):
 
 
 def test_no_function_and_no_class_count_are_refused():
-    for made in (lambda: LabelsOnly(3), lambda: LabelsOnly(halves, classes=1)):  # type: ignore[arg-type]
+    for made in (lambda: LabelsOnly(3), lambda: LabelsOnly(halves, classes=1)):
         with pytest.raises(AdvlabError):
             made()

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..core import inputs
 from ..core.errors import AdvlabError
+from ..core.inputs import Given
 
 
 class LabelsOnly(nn.Module):
@@ -29,7 +30,7 @@ class LabelsOnly(nn.Module):
         advlab.evaluate(model, x, y, Ball("linf", 0.1, box=(0, 1)))
     """
 
-    def __init__(self, function: Callable[[Tensor], Any], classes: int | None = None):
+    def __init__(self, function: Given[Callable[[Tensor], Any]], classes: Given[int | None] = None):
         super().__init__()
         if not callable(function):
             raise AdvlabError("a function from inputs to labels", f"{function!r:.60}")

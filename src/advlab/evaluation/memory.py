@@ -19,11 +19,18 @@ PARTS, LEAST, MOST = 4, 512, 1024
 at 128 rows an ensemble took a fifth more CPU (benchmarks/bracket.py)."""
 
 
-def batch_size(model: Callable[[Tensor], Tensor], x: Tensor) -> int:
-    """Rows per batch: as many as fit a quarter of the free memory, within the limits above."""
-    wanted = min(MOST, max(LEAST, -(-len(x) // PARTS)))
+def batch_size(model: Callable[[Tensor], Tensor], x: Tensor, *, rows: float | None = None) -> int:
+    """Rows per batch: as many as fit a quarter of the free memory, within the limits above.
+
+    Args:
+        model: the model.
+        x: the inputs, or some of them.
+        rows: how many there are in all, if not those of x; infinite if nobody knows.
+    """
+    rows = len(x) if rows is None else rows
+    wanted = int(min(MOST, max(LEAST, -(-rows // PARTS))))
     fits = int(SHARE * free_bytes(x.device) / bytes_per_row(model, x))
-    return max(1, min(wanted, fits, len(x)))
+    return int(max(1, min(wanted, fits, rows)))
 
 
 def bytes_per_row(model: Callable[[Tensor], Tensor], x: Tensor) -> float:

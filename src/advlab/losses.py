@@ -17,13 +17,23 @@ PerExample = Callable[[Tensor, Tensor], Tensor]
 """Outputs and targets, a row per example, to one value per example."""
 
 Outputs = Float[Tensor, "batch *k"]
-Targets = Shaped[Tensor, " batch"]
+Targets = Shaped[Tensor, "batch *targets"]
+"""One label or number per example, or one per output: -1 and +1 where there are many labels."""
 Values = Float[Tensor, " batch"]
 
 
 def squared(outputs: Outputs, y: Targets) -> Values:
-    """(f - y)^2, for one real output per example."""
+    """(f - y)^2, for one real output per example; with a target per output the sum over them."""
+    if y.ndim == 2:
+        return ((_alike(outputs, y) - y) ** 2).sum(1)
     return (_single(outputs) - y) ** 2
+
+
+def absolute(outputs: Outputs, y: Targets) -> Values:
+    """|f - y|, for one real output per example; with a target per output the sum over them."""
+    if y.ndim == 2:
+        return (_alike(outputs, y) - y).abs().sum(1)
+    return (_single(outputs) - y).abs()
 
 
 def logistic(outputs: Outputs, y: Targets) -> Values:
@@ -54,7 +64,11 @@ def cross_entropy(outputs: Outputs, y: Targets) -> Values:
     The usual log-softmax rounds 1 - p_y to zero for confident examples, in its value and in its
     gradient, which then points elsewhere (peers miss the worst case of a linear model by it). This
     form is accurate until exp itself underflows: a lead of 87 in float32, 700 in float64.
+
+    With a sign per output (many labels) it is the sum of log(1 + exp(-y_j f_j)).
     """
+    if y.ndim == 2:
+        return F.softplus(-_signs(y) * _alike(outputs, y)).sum(1)
     check_labels(outputs, y)
     gaps = outputs - outputs.gather(1, y[:, None])
     return F.softplus(gaps.masked_fill(_one_hot(outputs, y), float("-inf")).logsumexp(dim=1))
@@ -63,9 +77,12 @@ def cross_entropy(outputs: Outputs, y: Targets) -> Values:
 def margin(outputs: Outputs, y: Targets) -> Values:
     """The largest other score less the score of the label: positive where the model is wrong.
 
-    One real output per example means labels -1, +1 and margin -y f. Scores that are infinite decide
-    nothing: the margin is then not a number, or infinite.
+    One real output per example means labels -1, +1 and margin -y f. With a sign per output (many
+    labels) the answer is wrong if one label is: the margin is the largest of -y_j f_j. Scores that
+    are infinite decide nothing: the margin is then not a number, or infinite.
     """
+    if y.ndim == 2:
+        return _lead((-_signs(y) * _alike(outputs, y)).amax(1))
     if outputs.ndim == 1 or outputs.shape[1] == 1:
         return _lead(-_signs(y) * _single(outputs))
     check_labels(outputs, y)
@@ -97,10 +114,10 @@ def dlr(outputs: Outputs, y: Targets) -> Values:
     As published for three classes or more. No ratio of two scores, or of one real output with
     labels -1, +1, knows more than its sign once scale and shift are taken away, and a sign has no
     gradient: there this is the margin itself. Attacks that normalise their gradients or only
-    compare values do not see the scale anyway.
+    compare values do not see the scale anyway. The same holds for many labels.
     """
     lead = margin(outputs, y)
-    if outputs.ndim == 1 or outputs.shape[1] < 3:
+    if y.ndim == 2 or outputs.ndim == 1 or outputs.shape[1] < 3:
         return lead
     top = outputs.topk(3, dim=1).values
     return lead / _spread(top[:, 0] - top[:, 2])
@@ -130,6 +147,7 @@ def _spread(width: Values) -> Values:
 
 LOSSES: dict[str, PerExample] = {
     "squared": squared,
+    "absolute": absolute,
     "logistic": logistic,
     "cross_entropy": cross_entropy,
     "margin": margin,
@@ -281,10 +299,19 @@ def _single(outputs: Tensor) -> Tensor:
     return outputs
 
 
+def _alike(outputs: Tensor, y: Tensor) -> Tensor:
+    if outputs.shape != y.shape:
+        raise AdvlabError(
+            "one label or target per output",
+            f"outputs {tuple(outputs.shape)}, targets {tuple(y.shape)}",
+        )
+    return outputs
+
+
 def _signs(y: Tensor) -> Tensor:
     if not bool((y.abs() == 1).all()):
         raise AdvlabError(
-            "labels must be -1 or +1 where a model has one output",
+            "labels must be -1 or +1 where a model has one output, or one per label",
             f"values from {float(y.min()):g} to {float(y.max()):g}",
             "use 2 * y - 1 for labels 0 and 1",
         )

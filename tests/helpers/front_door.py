@@ -136,7 +136,7 @@ ODD_Y = {
     "numpy uint16": (Y.numpy().astype(np.uint16), WORKS),
     "real": (Y.float(), "whole-number labels"),
     "too large": (Y + 1, r"labels must be 0 \.\. 2"), "negative": (Y - 1, r"0 \.\. 2"),
-    "text": (["cat"] * N, "real numbers in y"), "None": (None, "real numbers in y"),
+    "text": (["cat"] * N, "real numbers in y|got 1 different"), "None": (None, "real numbers in y"),
     "too few": (Y[:3], r"label|y of shape"), "one number": (2, "label|y of shape"),
     "one-hot": (torch.eye(CLASSES)[Y], "label|y of shape|loss of inputs"),
     "column": (Y[:, None], "label|y of shape|loss of inputs"),
@@ -151,7 +151,6 @@ ODD_MODELS = {
     "dict without logits": (Returns(lambda z: {"out": z}), "returns a tensor of scores.*got dict"),
     "None": (Returns(lambda z: None), "returns a tensor of scores.*got NoneType"),
     "empty tuple": (Returns(lambda z: ()), "returns a tensor of scores.*got tuple"),
-    "numpy": (Returns(lambda z: z.detach().numpy()), "returns a tensor of scores.*got ndarray"),
     "in-place ReLU first": (Net(nn.ReLU(inplace=True)), WORKS), "edits": (EditsFirst(), WORKS),
     "inference-mode weights": (inference(), "made in torch.inference_mode"),
     "eval mode": (Net().eval(), WORKS), "dropout": (Net(nn.Dropout(0.1)), WORKS),
@@ -168,6 +167,9 @@ ODD_MODELS = {
     "image shape": (Returns(lambda z: z[:, :, None]), "shape"),
     "mean over the batch": (Returns(lambda z: z.mean(0)), "shape|loss of outputs"),
 }  # fmt: skip
+
+ARRAYS = Returns(lambda z: z.detach().numpy())
+NO_ARRAYS = (ARRAYS, "returns a tensor of scores.*got ndarray")
 
 ODD_BALLS = {
     "number": (0.1, "ball as a threat set; got 0.1"), "text": ("linf", "threat set; got 'linf'"),
@@ -207,7 +209,7 @@ EVALUATE = {
     "model": {"lambda": (lambda x: x[:, :3], WORKS), "class": (Net, "takes inputs of shape"),
               "without weights": (nn.Flatten(), WORKS), "frozen": (frozen(Net()), WORKS),
               "NaN": (Returns(lambda z: z * torch.nan), "finite outputs"),
-              "no gradient": (Returns(lambda z: z.detach()), WORKS)},
+              "no gradient": (Returns(lambda z: z.detach()), WORKS), "numpy": (ARRAYS, WORKS)},
     "y": {"from one": (Y + 1, "use y - 1")},
 }  # fmt: skip
 
@@ -240,7 +242,8 @@ FIT = {
           "number": (0.5, "a single number"), "other length": (X[:4], r"y of shape \(n,\)")},
     "model": {"without weights": (nn.Flatten(), "weights that train"),
               "frozen": (frozen(Net()), "none that require grad"),
-              "lambda": (lambda x: x, "torch.nn.Module"), "class": (Net, "the class Net")},
+              "lambda": (lambda x: x, "torch.nn.Module"), "class": (Net, "the class Net"),
+              "numpy": NO_ARRAYS},
 }  # fmt: skip
 
 ATTACK = {
@@ -250,7 +253,8 @@ ATTACK = {
              "mean": (nn.functional.cross_entropy, "one value per example"),
              "text": (lambda f, y: "high", "gives a tensor"), "name": ("margin", WORKS)},
     "model": {"lambda": (lambda x: x[:, :3], WORKS), "class": (Net, "loss of inputs"),
-              "frozen": (frozen(Net()), WORKS), "without weights": (nn.Flatten(), WORKS)},
+              "frozen": (frozen(Net()), WORKS), "without weights": (nn.Flatten(), WORKS),
+              "numpy": NO_ARRAYS},
     "rng": {"None": (None, "rng as a torch.Generator"),
             "two for 8 rows": ([0, 1], WORKS), "three for 8 rows": ([0, 1, 2], "split evenly")},
 }  # fmt: skip

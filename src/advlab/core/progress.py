@@ -19,7 +19,7 @@ class Progress:
     """A progress bar with an estimate of the time left; use it in a `with` block.
 
     Args:
-        total: the work to do, in any unit: steps, examples, seconds.
+        total: the work to do, in any unit: steps, examples, seconds; infinite if nobody knows.
         text: what is shown before the first update.
         done: the work that was done before, by a run that is being continued.
         show: False shows nothing at all.
@@ -41,7 +41,8 @@ class Progress:
         if show and self._console.is_terminal:
             columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), _Left())
             self._bar = RichProgress(*columns, console=self._console, transient=True)
-            self._task = self._bar.add_task(text, total=total - done)
+            known = total - done if total < float("inf") else None
+            self._task = self._bar.add_task(text, total=known)
 
     def __enter__(self: _Bar) -> _Bar:
         if self._bar:
@@ -83,7 +84,7 @@ class Progress:
     def _rest(self, now: float) -> str:
         done, total = self._done - self._before, self.total - self._before
         left = remaining(now - self._start, done, total)
-        return f", about {duration(left)} left" if done > 0 else ""
+        return f", about {duration(left)} left" if left < float("inf") else ""
 
 
 def remaining(elapsed: float, done: float, total: float) -> float:

@@ -9,5 +9,7 @@ from .base import DataModel as DataModel
 from .directory import SETS as SETS
 from .directory import data_root as data_root
 from .directory import fetch as fetch
+from .images import ImageFolder as ImageFolder
+from .loaders import batches as batches
 from .recorded import cached as cached
 from .recorded import recorded as recorded

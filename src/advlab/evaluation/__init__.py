@@ -14,6 +14,7 @@ from .evaluation import Evaluation as Evaluation
 from .evaluation import Example as Example
 from .evaluation import interval as interval
 from .outcomes import Counterexample as Counterexample
+from .output import Output as Output
 from .suites import SUITES as SUITES
 from .suites import Plan as Plan
 from .suites import plan as plan

@@ -11,20 +11,26 @@ from ..attacks._engine.cascade import CLEAN, Cascade
 from ..certify import CERTIFICATES, Certificate, Certified, Smoothed, certify
 from ..core.devices import device_of
 from ..core.errors import AdvlabError
+from ..core.fingerprint import digest
 from ..core.inputs import Given
 from ..core.randomness import Rng, generator
 from ..losses import ModelLoss, margin
 from ..threats import Threat
 from .checks.context import CheckContext
-from .memory import batch_slices
+from .examples import Examples
+from .kept_rows import KeptRows
 from .outcomes import KEPT, STANDING, Outcomes, concatenate
+from .output_bounds import certify_labels
 from .progress import EvaluationProgress, each_pass
+from .regression import regression_batch
 from .resume import BatchStore
 from .suites import Plan
 
 Model = Callable[[Tensor], Tensor]
 Certificates = Sequence[str | Certificate] | None
 """Names or certificates to try; all that know the model if None."""
+AT_ONCE = 16
+"""Outcomes of batches that are held before they become one."""
 
 
 def check_certificates(certificates: Given[Certificates]) -> None:
@@ -39,28 +45,42 @@ def check_certificates(certificates: Given[Certificates]) -> None:
 
 def evaluate_batches(
     context: CheckContext,
+    examples: Examples,
     certificates: Certificates,
     store: BatchStore,
     size: int,
     progress: EvaluationProgress,
     all_points: bool = False,
-) -> Outcomes:
-    """Every batch, read where it is stored; each draws from a generator of its own."""
-    parts, place = [], device_of(context.model, context.x)
-    for rows in batch_slices(len(context.x), size):
-        part = store.read(rows.start)
-        if part is None or len(part.clean) != rows.stop - rows.start:
-            name = ("evaluate", context.seed, rows.start)
-            x, y = context.x[rows].to(place), context.y[rows].to(place)
-            with context.plan.drawing(context.x, *name):
-                part = evaluate_batch(
-                    context.model, x, y, context.ball, context.plan, certificates,
-                    generator(*name), progress.model_pass, all_points,
+) -> tuple[Outcomes, KeptRows]:
+    """Every batch, read where it is stored; each draws from a generator of its own.
+
+    Returns:
+        What became of all rows, and the rows of a stream that are wanted later.
+    """
+    parts: list[Outcomes] = []
+    kept, place = KeptRows(examples, all_points), device_of(context.model, examples.x)
+    compute = evaluate_batch
+    if context.loss is not margin:
+        compute = partial(regression_batch, loss=context.loss)
+    for first, x, y in examples.batches(size):
+        # Data in memory are part of the store's own name.
+        mark = digest((x, y)) if examples.streamed and store.folder is not None else ""
+        part = store.read(first, mark)
+        if part is None or len(part.clean) != len(x):
+            name = ("evaluate", context.seed, first)
+            with context.plan.drawing(examples.x, *name):
+                part = compute(
+                    context.model, x.to(place), y.to(place), context.ball, context.plan,
+                    certificates, generator(*name), progress.model_pass, all_points,
                 ).cpu()  # fmt: skip
-            store.write(rows.start, part)
+            store.write(first, part, mark)
         progress.rows_done(len(part.clean))
         parts.append(part)
-    return concatenate(parts, all_points)
+        kept.note(first, x, y, part)
+        if len(parts) > AT_ONCE:  # so that points do not add up
+            parts = [concatenate(parts, all_points)]
+            kept.prune(parts[0])
+    return concatenate(parts, all_points), kept
 
 
 def evaluate_batch(
@@ -111,6 +131,8 @@ def _certified(
 ) -> Certified:  # fmt: skip
     if len(x) == 0:
         return Certified(x.new_empty(0), [], {})
+    if y.ndim > 1:
+        return certify_labels(model, x, y, ball, certificates, progress)
     return certify(
         model, x, y, ball, certificates, progress=lambda name, done, given: progress(name)
     )

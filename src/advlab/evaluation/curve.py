@@ -13,6 +13,7 @@ from ..attacks import FAB, Attack
 from ..attacks._engine.cascade import Cascade
 from ..certify import CERTIFICATES, certify
 from ..core import inputs
+from ..core.devices import device_of
 from ..core.display import html_table
 from ..core.errors import AdvlabError
 from ..core.inputs import Given, TensorLike
@@ -22,7 +23,9 @@ from ..losses import ModelLoss, margin
 from ..threats import Ball
 from .batch import Certificates, check_certificates
 from .memory import batch_size, batch_slices
+from .output import Output
 from .progress import EvaluationProgress
+from .suited import suited
 from .suites import Plan, plan
 from .validate import validate
 
@@ -147,6 +150,7 @@ def curve(
     rng: Given[torch.Generator | int] = 0,
     batch: Given[int | None] = None,
     progress: bool = False,
+    output: Given[Output | str] = "auto",
 ) -> RobustnessCurve:
     """The robust error of a classifier over all radii: a bracket at each of them.
 
@@ -168,6 +172,7 @@ def curve(
         rng: a generator, or a number as its seed.
         batch: rows per batch; as many as fit in memory if left out.
         progress: whether to show on stderr how far it is.
+        output: what the outputs mean, as in `evaluate`.
 
     Returns:
         A `RobustnessCurve`: `points` (or `table()`), `at(eps)`, and per example `broken_at` and
@@ -184,7 +189,16 @@ def curve(
     inputs.instance("one generator, or a whole number", source, torch.Generator, "")
     seed = int(torch.randint(2**31, (), generator=source))  # type: ignore[arg-type]
     ball = Ball(norm, 0.0, box)
-    model, x, y, _ = validate(model, x, y, ball)
+    task = validate(model, x, y, ball, output)
+    if not task.reading.classifies or task.examples.streamed:
+        raise AdvlabError("a classifier and examples in memory", task.said or "a stream of them")
+    model, x, y = task.model, task.examples.x, task.examples.y
+    chosen, _ = suited(chosen, model, x, y, seed)
+    if chosen.randomness is not None:
+        came = f"a random one: {chosen.randomness}"
+        raise AdvlabError("a model whose answers are not random", came, "use advlab.evaluate")
+    place = device_of(model, x)
+    x, y = x.to(place), y.to(place)
     wanted = None if radii is None else _checked(radii)
     slices = list(batch_slices(len(x), size or batch_size(model, x)))
     with EvaluationProgress(3 * len(x), progress) as shown:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,10 @@ from .checks import (
 )
 from .evaluation import Evaluation
 from .memory import batch_size
+from .outcomes import Counterexample
+from .output import Output
 from .progress import EvaluationProgress
+from .regression import regression_plan, summarise_regression
 from .resume import BatchStore, batch_parts
 from .suited import suited
 from .suites import plan
@@ -32,10 +36,10 @@ from .validate import validate
 
 
 def evaluate(
-    model: Given[Callable[[Tensor], Tensor]],
-    x: Given[TensorLike],
-    y: Given[TensorLike],
-    ball: Given[Threat],
+    model: Given[Callable[[Tensor], Tensor] | Path | str],
+    x: Given[Any],
+    y: Given[TensorLike | None] = None,
+    ball: Given[Threat | None] = None,
     attack: Given[Attack | str | None] = None,
     *,
     certificates: Given[Certificates] = None,
@@ -47,6 +51,7 @@ def evaluate(
     store: Given[Path | str | None] = None,
     reuse: bool = False,
     points: bool = False,
+    output: Given[Output | str] = "auto",
 ) -> Evaluation:
     """How robust is this model: clean error, and the robust error between two bounds.
 
@@ -65,9 +70,14 @@ def evaluate(
 
     Args:
         model: maps inputs (n, ...) to scores (n, classes), or to one number per example. It is
-            called in eval mode and left as it was found.
-        x: the inputs in natural units, shape (n, ...): a tensor, an array or lists.
-        y: the labels, shape (n,), as x: 0, 1, ..., or -1 and +1 where the model gives one number.
+            called in eval mode and left as it was found. Functions of arrays or of labels, fitted
+            estimators with `predict` and the paths of ONNX files are taken as black boxes.
+        x: the inputs in natural units, shape (n, ...): a tensor, an array or lists. With y left
+            out, data that bring both (see `data.loaders.batches`): a Dataset, a DataLoader, any
+            iterable of batches, a folder of images. These are read once, a batch at a time: only
+            numbers per row are kept, and with `points` all inputs.
+        y: the labels, shape (n,), as x: 0, 1, ..., or -1 and +1, or 0 and 1, where the model gives
+            one number; (n, k) for many labels; real numbers for a regression.
         ball: the threat set around each input, such as `Ball("linf", 8 / 255, box=(0, 1))`.
         attack: an attack, or the name of a suite ("fast", "standard", "plus", "rand") or of an
             attack; "standard", which is AutoAttack, if left out. A suite is after the best lower
@@ -84,11 +94,15 @@ def evaluate(
             and continued gives the same result.
         reuse: whether to keep batches there of another model, data, code or settings too.
         points: whether to keep every perturbed input, as `Evaluation.adversarial`.
+        output: what the outputs mean: "scores", "logit", "probability", "multilabel", "regression",
+            or an `Output` that also names classes or a loss. "auto" finds out, says so in
+            `Evaluation.reading`, and refuses what cannot be told.
 
     Returns:
         An `Evaluation`: `clean_error`, `robust_error` (a lower bound), `certified_error` (an upper
         bound, None if no certificate knows the model), `intervals` at 95 % for the population that
-        the examples were drawn from, `warnings`, and `members`, the account of each attack.
+        the examples were drawn from, `warnings`, and `members`, the account of each attack. A
+        regression has `clean_loss`, `robust_loss` (a lower bound) and `certified_loss` instead.
 
     Example:
         result = advlab.evaluate(model, x, y, Ball("linf", 8 / 255, box=(0, 1)))
@@ -101,35 +115,62 @@ def evaluate(
     check_certificates(certificates)
     if transfer is not None:
         inputs.instance("transfer as a network", transfer, nn.Module, "")
-    model, x, y, warnings = validate(model, x, y, ball)
-    chosen, notes = suited(chosen, model, x, y, seed)
-    warnings += notes
-    context = CheckContext(model, x, y, ball, chosen, seed, transfer=transfer)
-    with EvaluationProgress(len(x), progress) as shown:
+    task = validate(model, x, y, ball, output)
+    model, examples, warnings = task.model, task.examples, list(task.warnings)
+    if task.reading.classifies:
+        chosen, notes = suited(chosen, model, examples.x, examples.y, seed)
+        warnings += notes
+    else:
+        chosen = regression_plan(chosen)
+    context = CheckContext(
+        model, examples.x, examples.y, ball, chosen, seed, transfer=transfer, loss=task.reading.loss
+    )  # type: ignore[arg-type]
+    with EvaluationProgress(examples.total, progress) as shown:
         if checks:
-            with chosen.drawing(x, "evaluate", "checks", seed):
+            with chosen.drawing(examples.x, "evaluate", "checks", seed):
                 warnings += check_before_attack(context)
         for warning in warnings:
             shown.say(f"warning: {warning.text}")
         parts = {}
         if store:  # it looks into the model and all data: only where something is kept
             settings = (ball, chosen, certificates, batch, seed, points)
-            parts = batch_parts(evaluate_batches, model, x, y, *settings)
+            data = ("a stream",) * 2 if examples.streamed else (examples.x, examples.y)
+            parts = batch_parts(evaluate_batches, model, *data, *settings)  # type: ignore[arg-type]
         kept = BatchStore(store, parts, reuse)
-        size = kept.batch_size(lambda: batch or batch_size(model, x, chosen.climbing))
+        size = kept.batch_size(
+            lambda: batch or batch_size(model, examples.x, chosen.climbing, rows=examples.total)
+        )
         start = time.perf_counter()
-        outcomes = evaluate_batches(context, certificates, kept, size, shown, points)
-        checked = CheckResults()
-        if checks and all(one.ascends for one in chosen.members.values()):
+        outcomes, rows = evaluate_batches(
+            context, examples, certificates, kept, size, shown, points
+        )
+        checked, context = CheckResults(), rows.context(context, outcomes)
+        ascends = all(one.ascends for one in chosen.members.values())
+        if checks and ascends and task.reading.classifies:
             shown.model_pass("checks")
-            with chosen.drawing(x, "evaluate", "checks after", seed):
-                checked = check_result(replace(context, outcomes=outcomes))
+            with chosen.drawing(examples.x, "evaluate", "checks after", seed):
+                checked = check_result(context)
     if chosen.suite:
-        outcomes = outcomes.with_counterexamples(checked.counterexamples, points)
+        outcomes = outcomes.with_counterexamples(_in_data(context, checked), points)
     seconds = time.perf_counter() - start
     warnings += not_finite(outcomes) + by_votes(outcomes, certificates)
-    found = summarise(context, outcomes, warnings, checked, size, seconds)
-    return replace(found, adversarial=outcomes.adversarial(x)) if points else found
+    if task.reading.classifies:
+        found = summarise(context, outcomes, warnings, checked, size, seconds)
+    else:
+        found = summarise_regression(context, outcomes, warnings, size, seconds)
+    found = replace(found, reading=task.said)
+    if not points:
+        return found
+    clean = torch.cat(rows.inputs) if examples.streamed else examples.x
+    return replace(found, adversarial=outcomes.adversarial(clean))
+
+
+def _in_data(context: CheckContext, checked: CheckResults) -> list[Counterexample]:
+    """What checks broke, with its rows in the data: checks may have seen some of them only."""
+    found = checked.counterexamples
+    if context.rows is None:
+        return found
+    return [replace(one, row=int(context.rows[one.row])) for one in found]
 
 
 def _seed(rng: object) -> int:

@@ -25,9 +25,10 @@ class Example:
     """A broken input beside the original: row in the data, classes and the margin it lost by."""
 
     row: int
-    label: int
-    answer: int
-    wrong_answer: int
+    label: int | tuple[int, ...]
+    """A class, a sign of -1 and +1, or 0 and 1 for each of many labels; so are the answers."""
+    answer: int | tuple[int, ...]
+    wrong_answer: int | tuple[int, ...]
     margin: float
     original: Tensor
     perturbed: Tensor
@@ -52,11 +53,15 @@ class Evaluation:
     between it and `certified_error`, an upper bound that only some models allow (else None). An
     example counts as an error unless its margin is below zero: ties are errors. Of a random model
     (`draws` above 1) each example counts by the share of fresh draws that are wrong.
+
+    Of a regression there are no errors (all three are None), but mean losses: `clean_loss`,
+    `robust_loss`, a LOWER bound of the mean of the largest losses, and `certified_loss`, an upper
+    bound where certificates know the model.
     """
 
     n: int
-    clean_error: float
-    robust_error: float
+    clean_error: float | None
+    robust_error: float | None
     certified_error: float | None
     attack: str
     threat: str
@@ -85,6 +90,11 @@ class Evaluation:
     """With `points=True` the inputs at which rows were broken, the clean ones elsewhere."""
     broken_by: tuple[str, ...] = field(default=(), repr=False)
     """Per row "clean" (wrong from the start), the attack that broke it, "certified" or ""."""
+    clean_loss: float | None = None
+    robust_loss: float | None = None
+    certified_loss: float | None = None
+    reading: str = ""
+    """How the model, its outputs and the labels were taken, where that is not plain."""
 
     @property
     def warnings(self) -> list[str]:
@@ -98,34 +108,48 @@ class Evaluation:
         }
         return {**kept, "warnings": self.warnings}
 
+    @property
+    def measured(self) -> str:
+        """What is bracketed: "error", or "loss" of a regression."""
+        return "error" if self.clean_error is not None else "loss"
+
+    def _end(self, end: str, gap: str = " ") -> str:
+        """One number with its interval, such as the robust error."""
+        name = f"{end}_{self.measured}"
+        value, ends = getattr(self, name), self.intervals.get(name)
+        return f"{value:.4f}" + (f"{gap}{_shown(ends)}" if ends else "")
+
+    def _upper(self) -> str | None:
+        if getattr(self, f"certified_{self.measured}") is not None:
+            return None
+        most = "1" if self.measured == "error" else "any number"
+        return f"{most} (no certificate for this model)"
+
     def __str__(self) -> str:
-        upper = "1 (no certificate for this model)"
-        if self.certified_error is not None:
-            ends = _shown(self.intervals["certified_error"])
-            upper = f"{self.certified_error:.4f}  {ends}  by certificate"
+        what = self.measured
+        upper = self._upper() or f"{self._end('certified', '  ')}  by certificate"
         lines = [
             f"{self.n} examples, {self.threat}",
-            f"clean error    {self.clean_error:.4f}  {_shown(self.intervals['clean_error'])}",
-            f"robust error   at least {self.robust_error:.4f}  "
-            f"{_shown(self.intervals['robust_error'])}  by {self.attack}{self._judged()}",
+            *([f"read as: {self.reading}"] if self.reading else []),
+            f"clean {what:8} {self._end('clean', '  ')}",
+            f"robust {what:7} at least {self._end('robust', '  ')}  by {self.attack}"
+            f"{self._judged()}",
             f"               at most {upper}",
-            *(f"  {_line(member)}" for member in self.members),
+            *(f"  {_line(member, what)}" for member in self.members),
             *self._proved(),
         ]
         return "\n".join(lines + [f"warning: {warning}" for warning in self.warnings])
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        upper = "1 (no certificate for this model)"
-        if self.certified_error is not None:
-            upper = f"{self.certified_error:.4f} {_shown(self.intervals['certified_error'])}"
+        what = self.measured
         rows = {
             "examples": self.n,
             "threat": self.threat,
-            "clean error": f"{self.clean_error:.4f} {_shown(self.intervals['clean_error'])}",
-            "robust error at least": f"{self.robust_error:.4f} "
-            f"{_shown(self.intervals['robust_error'])} by {self.attack}{self._judged()}",
-            "robust error at most": upper,
+            **({"read as": self.reading} if self.reading else {}),
+            f"clean {what}": self._end("clean"),
+            f"robust {what} at least": f"{self._end('robust')} by {self.attack}{self._judged()}",
+            f"robust {what} at most": self._upper() or self._end("certified"),
         }
         notes = tuple(f"warning: {warning}" for warning in self.warnings)
         return html_table("Evaluation", rows, notes)
@@ -188,9 +212,10 @@ def _bare(evaluation: Evaluation) -> Evaluation:
     return Evaluation(**{**vars(evaluation), "examples": (), "adversarial": None})
 
 
-def _line(member: MemberResult) -> str:
+def _line(member: MemberResult, what: str) -> str:
+    did = f"broke {member.broken} of" if what == "error" else "climbed for"
     return (
-        f"{member.name}: broke {member.broken} of {member.rows} in {member.seconds:.1f} s, "
+        f"{member.name}: {did} {member.rows} in {member.seconds:.1f} s, "
         f"{member.forwards} rows forward"
     )
 

@@ -20,19 +20,23 @@ PARTS, LEAST, MOST = 4, 512, 1024
 at 128 rows an ensemble took a fifth more CPU (benchmarks/bracket.py)."""
 
 
-def batch_size(model: Callable[[Tensor], Tensor], x: Tensor, draws: int = 1) -> int:
+def batch_size(
+    model: Callable[[Tensor], Tensor], x: Tensor, draws: int = 1, *, rows: float | None = None
+) -> int:
     """Rows per batch: as many as fit a quarter of the free memory, within the limits above.
 
     Args:
         model: the model.
-        x: the inputs.
+        x: the inputs, or some of them.
         draws: calls of a random model whose mean is climbed: all are held for its gradient.
+        rows: how many there are in all, if not those of x; infinite if nobody knows.
     """
-    wanted = min(MOST, max(LEAST, -(-len(x) // PARTS)))
+    rows = len(x) if rows is None else rows
+    wanted = int(min(MOST, max(LEAST, -(-rows // PARTS))))
     place = device_of(model, x)
     row = draws * bytes_per_row(model, x[:1].to(place))
     fits = int(SHARE * free_bytes(place) / row)
-    return max(1, min(wanted, fits, len(x)))
+    return int(max(1, min(wanted, fits, rows)))
 
 
 def bytes_per_row(model: Callable[[Tensor], Tensor], x: Tensor) -> float:

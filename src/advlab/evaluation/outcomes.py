@@ -94,6 +94,13 @@ class Outcomes:
         keep = keep if all_points else keep[:KEPT]
         return replace(self, worst=worst, broken_by=by, shown=shown[keep], points=points[keep])
 
+    def take(self, rows: Int[Tensor, " k"]) -> "Outcomes":
+        """What became of some rows, without their points; the accounts are those of all."""
+        kept = {name: getattr(self, name)[rows] for name in ("clean", "worst", "bound")}
+        places = rows.tolist()
+        by = {k: [getattr(self, k)[row] for row in places] for k in ("broken_by", "bounded_by")}
+        return replace(self, **kept, **by, shown=rows[:0], points=self.points[:0])
+
     def adversarial(self, x: Tensor) -> Attacked:
         """The inputs at which rows were broken, the clean ones elsewhere.
 

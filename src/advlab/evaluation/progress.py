@@ -12,20 +12,21 @@ class EvaluationProgress(Progress):
     """Counts examples; between them it shows that passes through the model go on.
 
     Args:
-        rows: the number of examples.
+        rows: the number of examples; infinite where nobody knows.
         show: False shows nothing.
     """
 
-    def __init__(self, rows: int, show: bool = True):
+    def __init__(self, rows: float, show: bool = True):
         super().__init__(rows, "checks", show=show)
         self.rows, self.finished, self.passes = rows, 0, 0
 
     def model_pass(self, doing: str) -> None:
         """One more pass through the model, for the attack, certificate or check of this name."""
         self.passes += 1
+        total = f"/{self.rows}" if self.rows < float("inf") else ""
         self.update(
             self.finished,
-            lambda: f"{doing}: {self.finished}/{self.rows} examples, {self.passes} passes",
+            lambda: f"{doing}: {self.finished}{total} examples, {self.passes} passes",
         )
 
     def rows_done(self, rows: int) -> None:

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ..attacks._engine.random_models import DRAWS, seeded
 from ..certify import Smoothed
+from ..core.devices import device_of
 from ..losses import ModelLoss, margin
 
 FEW = 64
@@ -48,12 +49,13 @@ def randomness(
         seed: of the draws that the model makes from torch's global generators.
     """
     few = torch.linspace(0, len(x) - 1, min(FEW, len(x))).round().long()
-    loss = ModelLoss(model, y[few], margin)
+    place = device_of(model, x)
+    tried, loss = x[few].to(place), ModelLoss(model, y[few].to(place), margin)
     with torch.no_grad(), seeded(x, "randomness", seed):
-        first, second = (loss.outputs(x[few]) for _ in range(2))
+        first, second = (loss.outputs(tried) for _ in range(2))
         if _same(first, second):
             return None
-        outputs = [first, second, *(loss.outputs(x[few]) for _ in range(CALLS - 2))]
+        outputs = [first, second, *(loss.outputs(tried) for _ in range(CALLS - 2))]
     margins = torch.stack([margin(one, loss.y) for one in outputs]).double()
     labels = torch.stack([_labels(one) for one in outputs])
     return Randomness(

@@ -58,8 +58,13 @@ class BatchStore:
             )
         return int(about["batch"])
 
-    def read(self, first: int) -> Outcomes | None:
-        """The batch that starts at this row, or None if it is not here or damaged."""
+    def read(self, first: int, data: str = "") -> Outcomes | None:
+        """The batch that starts at this row, or None if it is not here or damaged.
+
+        Args:
+            first: its first row.
+            data: a digest of its data where they are a stream, of which the parts know nothing.
+        """
         path = self._path(first)
         if path is None or not path.is_file():
             return None
@@ -70,14 +75,29 @@ class BatchStore:
             return None
         if notes.get("key") != self.key:
             return None
+        if notes.get("data", "") != data:
+            self._other_data(first)
         return Outcomes.read(tensors, notes["rows"])
 
-    def write(self, first: int, outcomes: Outcomes) -> None:
+    def write(self, first: int, outcomes: Outcomes, data: str = "") -> None:
         """Keep the batch that starts at this row."""
         path = self._path(first)
         if path is not None:
+            notes = {"key": self.key, "rows": outcomes.notes(), "data": data}
             with _writing(path):
-                write_tensors(path, outcomes.tensors(), {"key": self.key, "rows": outcomes.notes()})
+                write_tensors(path, outcomes.tensors(), notes)
+
+    def _other_data(self, first: int) -> None:
+        came = f"made with other data: the batch that begins at row {first} differs"
+        if self.reuse:
+            _say(f"{self.folder} holds batches {came}; they are kept, as reuse asks")
+            return
+        raise AdvlabError(
+            f"{self.folder} must hold batches of the same evaluation",
+            f"some {came}",
+            "rows must come in the same order each time (shuffle=False); choose another folder, "
+            "start anew without resuming, or keep them with reuse",
+        )
 
     def clear(self) -> None:
         """Forget all batches."""
@@ -135,8 +155,8 @@ class _writing:
 
 
 def batch_parts(
-    computing: Callable[..., Outcomes], model: Callable[[Tensor], Tensor], x: Tensor, y: Tensor,
-    threat: Threat, plan: Plan, certificates: object, batch: int | None, seed: int,
+    computing: Callable[..., Outcomes], model: Callable[[Tensor], Tensor], x: Tensor | str,
+    y: Tensor | str, threat: Threat, plan: Plan, certificates: object, batch: int | None, seed: int,
     points: bool = False,
 ) -> dict[str, str]:  # fmt: skip
     """All that decides the result, by name: same parts, same numbers, same kind of file.
@@ -144,7 +164,7 @@ def batch_parts(
     Args:
         computing: the function that evaluates a batch, whose code counts.
         model: the model; its code, layers, weights and types count, wherever it was loaded from.
-        x, y: the data, by content.
+        x, y: the data, by content; of a stream a word, since each batch is checked by itself.
         threat, plan, certificates, batch, seed, points: the settings.
     """
     found = Fingerprint()

@@ -25,7 +25,7 @@ def summarise(
     # Batches that were read from disk took their time in another run.
     worked = outcomes.certifying + sum(member.seconds for member in members)
     return Evaluation(
-        n=len(context.x),
+        n=len(outcomes.clean),
         clean_error=errors["clean_error"],
         robust_error=errors["robust_error"],
         certified_error=errors.get("certified_error"),
@@ -59,15 +59,18 @@ def _examples(context: CheckContext, outcomes: Outcomes) -> list[Example]:
     if len(outcomes.shown) == 0:
         return []
     rows, points = outcomes.shown[:KEPT], outcomes.points[:KEPT]
-    before = context.inputs(rows)
+    places = context.places(rows)
+    before, labels = context.inputs(places), context.y[places]
     with torch.no_grad(), evaluating(context.model):
-        answers, wrong = (_answer(context.model(one)) for one in (before, points.to(before)))
+        answers, wrong = (
+            _answer(context.model(one), context.y) for one in (before, points.to(before))
+        )
     return [
         Example(
             row=int(row),
-            label=int(context.y[row]),
-            answer=int(answers[i]),
-            wrong_answer=int(wrong[i]),
+            label=_label(labels[i]),
+            answer=_label(answers[i]),
+            wrong_answer=_label(wrong[i]),
             margin=float(outcomes.worst[row]),
             original=before[i].cpu(),
             perturbed=points[i],
@@ -76,6 +79,13 @@ def _examples(context: CheckContext, outcomes: Outcomes) -> list[Example]:
     ]
 
 
-def _answer(outputs: Tensor) -> Tensor:
+def _label(label: Tensor) -> int | tuple[int, ...]:
+    """A class or sign; of many labels 0 and 1 for each."""
+    return int(label) if label.ndim == 0 else tuple((label > 0).int().tolist())
+
+
+def _answer(outputs: Tensor, y: Tensor) -> Tensor:
+    if y.ndim > 1:
+        return outputs
     single = outputs.ndim == 1 or outputs.shape[1] == 1
     return outputs.flatten().sign().long() if single else outputs.argmax(1)

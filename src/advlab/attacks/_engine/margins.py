@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ...core.errors import AdvlabError
 from ...core.randomness import Rng
-from ...losses import ModelLoss, logistic, margin
+from ...losses import ModelLoss, cross_entropy, dlr, logistic, margin
 from ...models import Stack
 from ..base import Loss, input_gradient
 
@@ -17,7 +17,8 @@ from ..base import Loss, input_gradient
 class Decision:
     """Differences z_k - z_y of every rival class k and the label y: wrong where one is positive.
 
-    A single real output f with labels -1, +1 has one rival, with the difference -y f.
+    A single real output f with labels -1, +1 has one rival, with the difference -y f. With a sign
+    per output (many labels) each label is one: its difference is -y_j f_j.
 
     Args:
         loss: The model and the labels; its own loss is not used.
@@ -28,7 +29,7 @@ class Decision:
     @classmethod
     def of(cls, loss: Loss, attack: str) -> "Decision":
         """The decision behind a loss; `attack` is who asks, for the refusal."""
-        if isinstance(loss, ModelLoss) and loss.y.ndim == 1:
+        if isinstance(loss, ModelLoss) and (loss.y.ndim == 1 or _many_labels(loss)):
             return cls(loss)
         what = type(loss).__name__
         raise AdvlabError(
@@ -45,6 +46,8 @@ class Decision:
         """One column per class, minus infinity in the label's own; one for a single output."""
         outputs, y = self.loss.outputs(x), self.loss.y
         most = margin(outputs, y)  # refuses labels that do not fit the outputs
+        if y.ndim == 2:
+            return -y * outputs
         if single_output(outputs):
             return most[:, None]
         own = y[:, None]
@@ -59,7 +62,7 @@ class Decision:
         """The classes nearest to the label's score, the nearest first."""
         with torch.no_grad():
             differences = self.differences(x)
-        count = max(1, differences.shape[1] - 1)
+        count = max(1, differences.shape[1] - (self.loss.y.ndim == 1))
         return differences.topk(min(count, most or count), dim=1).indices
 
     def linearised(
@@ -83,10 +86,15 @@ class Decision:
 def classifies(loss: Loss, outputs: Tensor) -> bool:
     """Whether a loss is about classes, so that its margin says when a row is broken."""
     if not isinstance(loss, ModelLoss) or loss.y.ndim != 1:
-        return False
+        return isinstance(loss, ModelLoss) and _many_labels(loss)
     if outputs.ndim == 2 and outputs.shape[1] > 1:
         return not loss.y.is_floating_point()
     return loss.loss in (margin, logistic)
+
+
+def _many_labels(loss: ModelLoss) -> bool:
+    """Whether there is a sign per output, and not a number to come close to."""
+    return loss.y.ndim == 2 and loss.loss in (margin, cross_entropy, dlr)
 
 
 def rows_may_leave(loss: Loss, rng: Rng, *, one_generator: bool = False) -> bool:

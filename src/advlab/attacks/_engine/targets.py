@@ -64,9 +64,9 @@ def _named(which: int | tuple[int, ...], outputs: Float[Tensor, "batch k"]) -> T
 def choose_targets(which: Targets | None, best: BestSoFar, count: int, rng: Rng) -> list[Target]:
     """The targets to try one after the other; None stands for any other class.
 
-    Between two classes, or where there are none, a target says nothing.
+    Between two classes, or where there are none or many at once, a target says nothing.
     """
-    if which is None or not isinstance(best.loss, ModelLoss):
+    if which is None or not isinstance(best.loss, ModelLoss) or best.loss.y.ndim > 1:
         return [None]
     with torch.no_grad():
         outputs = best.loss.outputs(best.x)

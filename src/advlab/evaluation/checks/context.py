@@ -11,7 +11,7 @@ from ...attacks._engine.channels_last import relaid
 from ...attacks._engine.random_models import MeanOverDraws, error_rate, judge
 from ...core.devices import device_of
 from ...core.randomness import generator
-from ...losses import ModelLoss, evaluating, is_error, margin
+from ...losses import ModelLoss, PerExample, evaluating, is_error, margin
 from ...threats import Threat
 from ..outcomes import Outcomes
 from ..suites import Plan
@@ -35,6 +35,12 @@ class CheckContext:
     seed: int
     outcomes: Outcomes | None = None
     transfer: nn.Module | None = None
+    loss: PerExample = margin
+    """What rows are judged by: the margin, or a loss where there are no classes."""
+    rows: Tensor | None = None
+    """Where x is some of the data only: the places of its rows there."""
+    unchosen: int | None = None
+    """Where some rows were kept for what became of them: how many, the first, were not."""
 
     def rng(self, check: str) -> torch.Generator:
         """The random numbers of one check."""
@@ -47,7 +53,7 @@ class CheckContext:
     def margin(self, index: Tensor) -> ModelLoss:
         """The margin of some rows, by which they are judged."""
         y = self.y[index].to(device_of(self.model, self.x))
-        return ModelLoss(self.model, y, margin)
+        return ModelLoss(self.model, y, self.loss)
 
     def climbed(self, index: Tensor) -> ModelLoss:
         """The same for attacks to climb: with channels last where that is faster."""
@@ -78,7 +84,14 @@ class CheckContext:
     @cached_property
     def few(self) -> Tensor:
         """Some rows, spread evenly."""
-        return spread(torch.arange(len(self.x)))
+        return spread(torch.arange(len(self.x) if self.unchosen is None else self.unchosen))
+
+    def places(self, rows: Tensor) -> Tensor:
+        """Where some rows of the data are in x."""
+        if self.rows is None:
+            return rows
+        found = {row: place for place, row in enumerate(self.rows.tolist())}
+        return torch.tensor([found[row] for row in rows.tolist()], dtype=torch.int64)
 
     @cached_property
     def outputs(self) -> Tensor:
@@ -95,7 +108,9 @@ class CheckContext:
 
     @property
     def classes(self) -> int:
-        """How many scores the model gives."""
+        """How many scores the model gives, of which one is the answer; 0 if that is not so."""
+        if self.loss is not margin or self.y.ndim > 1:
+            return 0
         return self.outputs.shape[1] if self.outputs.ndim == 2 else 1
 
 

@@ -112,7 +112,9 @@ class OneHot(Threat):
     def contains(
         self, point: Float[Tensor, "batch *shape"], center: Float[Tensor, "batch *shape"]
     ) -> Bool[Tensor, " batch"]:
-        return torch.isclose(point, self.project(point, center), rtol=0.0, atol=1e-6).flatten(1).all(1)
+        return (
+            torch.isclose(point, self.project(point, center), rtol=0.0, atol=1e-6).flatten(1).all(1)
+        )
 
     def check_center(self, center: Tensor) -> None:
         check_finite(center, "inputs")
@@ -204,7 +206,9 @@ class OneHot(Threat):
                     point[:, column] = 1.0
                 yield self.project(point.reshape(center.shape), center)
 
-    def _columns(self, like: Tensor) -> tuple[Int[Tensor, "1 groups size"], Bool[Tensor, "1 groups size"]]:
+    def _columns(
+        self, like: Tensor
+    ) -> tuple[Int[Tensor, "1 groups size"], Bool[Tensor, "1 groups size"]]:
         """The groups as one table, and which of its places are real; short groups repeat."""
         size = max(map(len, self.groups))
         table = [[*group, *[group[0]] * (size - len(group))] for group in self.groups]
@@ -222,7 +226,9 @@ class OneHot(Threat):
         if self.allowed is None:
             return real
         columns, _ = self._columns(center)
-        allowed = torch.isin(columns, torch.tensor(self.allowed, device=center.device, dtype=torch.long))
+        allowed = torch.isin(
+            columns, torch.tensor(self.allowed, device=center.device, dtype=torch.long)
+        )
         return real & (allowed | (held > 0.5))
 
     def _best(

@@ -16,6 +16,7 @@ from .base import Threat, check_finite
 from .feature_ball import FeatureBall
 from .hyperplane import nearest_plane, onto_plane
 from .nested import described, scaled
+from .sampling import split
 
 
 class Product(Threat):
@@ -102,9 +103,7 @@ class Product(Threat):
         best = [
             part.maximiser(g, c) for part, g, c in zip(self.parts, slopes, middles, strict=True)
         ]
-        gains = [
-            (g * (b - c)).sum(1) for g, b, c in zip(slopes, best, middles, strict=True)
-        ]
+        gains = [(g * (b - c)).sum(1) for g, b, c in zip(slopes, best, middles, strict=True)]
         return self._joined(center, middles, best, gains)
 
     def steepest(self, grad: Float[Tensor, "batch *shape"]) -> Float[Tensor, "batch *shape"]:
@@ -117,7 +116,8 @@ class Product(Threat):
     ) -> Float[Tensor, "batch *shape"]:
         """A draw of each part; with `changes`, in that many groups, chosen at random."""
         middles = self._split(center)
-        drawn = [part.sample(c, rng=rng) for part, c in zip(self.parts, middles, strict=True)]
+        each = zip(self.parts, middles, split(rng, len(self.parts)), strict=True)
+        drawn = [part.sample(c, rng=own) for part, c, own in each]
         if self._few is None:
             return self._merged(center, drawn)
         order = uniform(center.new_empty(len(center), len(self.parts)), rng) + 1.0
@@ -324,7 +324,9 @@ class Product(Threat):
         reach = []
         for part, share, one in zip(self.parts, self._shares(), self._split(like), strict=True):
             own = one.new_ones(1, one.shape[1])
-            reach.append(share * (part._weights(one) * own if isinstance(part, FeatureBall) else own))
+            reach.append(
+                share * (part._weights(one) * own if isinstance(part, FeatureBall) else own)
+            )
         return self._merged(like.new_zeros(1, like.shape[1]), reach)
 
 

@@ -30,6 +30,7 @@ ROOMS = [
     "lab",
     "papers",
     "diagnose",
+    "testing",
     "cli",
 ]
 INNER = [module for module in FILES if module not in ("advlab", "advlab.__main__")]
@@ -103,6 +104,7 @@ FOR_EVERYBODY = {
     "linear": "closed forms of linear models are a public room",
     "models": "image networks are for users; the experiments on images will train them",
     "threats": "sets are for users; caps have one paper today",
+    "testing": "laws for the parts of users",
 }
 NOT_YET_REACHED: dict[str, str] = {}
 

@@ -7,19 +7,17 @@ import torch
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from threat_specimens import KINDS, threat_and_center
 
 from advlab.core.errors import AdvlabError
+from advlab.testing import check_threat
 from advlab.threats import Ball, Cap, Threat
 
 boxes = st.sampled_from([None, (0.0, 1.0)])
 balls = st.builds(
     Ball, norm=st.sampled_from(["l1", "l2", "linf"]), radius=st.floats(0, 2), box=boxes
 )
-caps = st.builds(Cap, radius=st.floats(0, 2))
-threats = st.one_of(balls, caps)
-norms = st.sampled_from(["l1", "l2", "linf"])
 shapes = st.sampled_from([(3,), (2, 2), (1, 3, 2), (50,)])
-dtypes = st.sampled_from([torch.float32, torch.float64])
 
 
 def scene(threat: Threat, shape: tuple, seed: int, dtype=torch.float64):
@@ -34,71 +32,21 @@ def scene(threat: Threat, shape: tuple, seed: int, dtype=torch.float64):
     return center, point, rng
 
 
-@given(threats, shapes, st.integers(0, 1000), dtypes)
-@settings(max_examples=200, deadline=None)
-def test_project_lands_inside_and_stays_there(threat, shape, seed, dtype):
-    center, point, _ = scene(threat, shape, seed, dtype)
-    once = threat.project(point, center)
-    assert once.dtype == dtype
-    assert threat.contains(once, center).all()
-    tolerance = 1e-12 if dtype == torch.float64 else 1e-5
-    torch.testing.assert_close(threat.project(once, center), once, atol=tolerance, rtol=tolerance)
+@pytest.mark.parametrize("kind", KINDS)
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=5, deadline=None)
+def test_every_set_keeps_the_laws(kind, seed):
+    """Projection, maximiser, draws, support function, brute force: `advlab.testing` has them."""
+    threat, center = threat_and_center(kind, seed)
+    check_threat(threat, center, seed=seed)
 
 
-@given(threats, shapes, st.integers(0, 1000))
-@settings(max_examples=150, deadline=None)
-def test_no_sampled_point_is_nearer_or_larger(threat, shape, seed):
-    center, point, rng = scene(threat, shape, seed)
-    nearest = threat.project(point, center)
-    best = threat.maximiser(point, center)
-    assert threat.contains(best, center).all()
-    for _ in range(10):
-        other = threat.sample(center, rng=rng)
-        assert threat.contains(other, center).all()
-        distance = (other - point).flatten(1).norm(dim=1)
-        assert (distance >= (nearest - point).flatten(1).norm(dim=1) - 1e-9).all()
-        gain = ((other - best) * point).flatten(1).sum(1)
-        assert (gain <= 1e-9 * (1 + point.flatten(1).norm(dim=1))).all()
+def test_every_set_of_the_package_is_held_to_the_laws():
+    def below(kind: type) -> set[type]:
+        return {kind, *(one for child in kind.__subclasses__() for one in below(child))}
 
-
-@given(threats, shapes, st.integers(0, 1000))
-@settings(max_examples=150, deadline=None)
-def test_the_support_function_is_the_largest_value_and_intervals_are_its_ends(threat, shape, seed):
-    center, direction, rng = scene(threat, shape, seed)
-    support = threat.support(direction, center)
-    slack = 1e-9 * (1 + direction.flatten(1).norm(dim=1))
-    attained = (direction * threat.maximiser(direction, center)).flatten(1).sum(1)
-    assert ((support - attained).abs() <= slack).all()
-    assert (threat.support_bound(direction, center) >= support - slack).all()
-    one = threat.support_bound(direction, center[:1])
-    torch.testing.assert_close(one[0], threat.support_bound(direction[:1], center[:1])[0])
-    low, high = threat.interval(center)
-    for end, by_support in zip((low, high), Threat.interval(threat, center), strict=True):
-        torch.testing.assert_close(end, by_support, atol=1e-7, rtol=0)
-    for _ in range(5):
-        point = threat.sample(center, rng=rng)
-        assert ((direction * point).flatten(1).sum(1) <= support + slack).all()
-        assert ((point >= low - 1e-9) & (point <= high + 1e-9)).all()
-        if threat.within_radius:
-            assert (threat.norm_of(point - center) <= threat.radius + 1e-9).all()
-
-
-@given(balls, shapes, st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
-def test_box_and_ball_describe_the_set(ball, shape, seed):
-    center, point, _ = scene(ball, shape, seed)
-    parts = ball.box_and_ball(center)
-    if parts is None:
-        assert ball.norm == "l1"
-        return
-    interval, radius = parts
-    inside = torch.ones(len(center), dtype=torch.bool)
-    if interval is not None:
-        inside &= ((point >= interval[0]) & (point <= interval[1])).flatten(1).all(1)
-    if radius is not None:
-        inside &= (point - center).flatten(1).norm(dim=1) <= radius
-    assert torch.equal(inside, ball.contains(point, center))
-    assert ball.ball_norm == (ball.norm if ball.box is None else None)
+    ours = {one for one in below(Threat) if one.__module__.startswith("advlab.")} - {Threat}
+    assert ours == {type(threat_and_center(kind, 0)[0]) for kind in KINDS}
 
 
 def test_a_subclass_that_changes_the_set_inherits_no_statement_about_it():
@@ -141,19 +89,6 @@ def test_settings_by_position_or_by_name():
         Ball("l2", 1.0, norm="l1")
     with pytest.raises(AdvlabError, match="at most 1 settings"):
         Cap(0.1, 0.2)
-
-
-@given(st.one_of(balls, caps), shapes, st.integers(0, 1000))
-@settings(max_examples=60, deadline=None)
-def test_radius_zero_is_the_identity(threat, shape, seed):
-    still = threat.with_radius(0.0)
-    center, point, rng = scene(still, shape, seed)
-    for result in (
-        still.project(point, center),
-        still.maximiser(point, center),
-        still.sample(center, rng=rng),
-    ):
-        torch.testing.assert_close(result, center, rtol=0, atol=0)
 
 
 @given(balls, shapes, st.integers(0, 1000), st.integers(-300, 100))

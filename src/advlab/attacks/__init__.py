@@ -11,6 +11,7 @@ from .base import Loss as Loss
 from .baselines import Identity as Identity
 from .baselines import Random as Random
 from .carlini_wagner import CarliniWagner as CarliniWagner
+from .coordinate import CoordinateAscent as CoordinateAscent
 from .deepfool import DeepFool as DeepFool
 from .ead import EAD as EAD
 from .exact import Exact as Exact
@@ -45,6 +46,7 @@ ATTACKS: dict[str, type[Attack]] = {
     "ead": EAD,
     "square": Square,
     "spsa": SPSA,
+    "coordinate": CoordinateAscent,
     "autoattack": AutoAttack,
     "exact": Exact,
     "surrogate": Surrogate,

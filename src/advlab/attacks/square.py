@@ -16,6 +16,9 @@ from .base import Attack, BestSoFar
 HALVINGS = (0.001, 0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """After these fractions of the queries the windows cover half as much."""
 
+BEYOND = 4.0
+"""Up to so many times the way to another draw is gone, in sets with gaps."""
+
 
 class Square(Attack):
     """Change a random window, keep the change where it helps (Andriushchenko et al. 2020).
@@ -29,7 +32,7 @@ class Square(Attack):
 
     It climbs the margin of a classifier, and rows leave once that is positive; other losses, or all
     with `climb_margin` off, are climbed themselves. Around a Cap the search is that of l2, brought
-    back to the sphere.
+    back to the sphere. In sets with gaps a window is taken from a fresh draw of the set.
 
     Args:
         queries: How many points are tried per row and restart.
@@ -58,7 +61,9 @@ class Square(Attack):
             # After a restart `best`, not the last run, knows the worst.
             best.value(threat.project(query.found.reshape(best.x.shape), best.x))
 
-    def _run(self, query: Query, points: "_Corners | _Moves", window: Squares | Groups) -> None:
+    def _run(
+        self, query: Query, points: "_Corners | _Moves | _Draws", window: Squares | Groups
+    ) -> None:
         points.begin(window)
         value = query.value(points.candidate)
         for k in range(1, self.queries):
@@ -83,7 +88,9 @@ class Square(Attack):
         return self.share / 2 ** sum(queries > h * self.queries for h in HALVINGS)
 
 
-def _points(query: Query, threat: Threat) -> "_Corners | _Moves":
+def _points(query: Query, threat: Threat) -> "_Corners | _Moves | _Draws":
+    if threat.gaps:
+        return _Draws(query, threat)
     ends = threat.ends(query.best.x)
     return _Moves(query, threat) if ends is None else _Corners(query, *ends)
 
@@ -117,6 +124,40 @@ class _Corners:
         self.low, self.high, self.candidate = (
             t[kept] for t in (self.low, self.high, self.candidate)
         )
+
+
+class _Draws:
+    """Points of a set with gaps: a window is taken from another draw, and projected."""
+
+    def __init__(self, query: Query, threat: Threat):
+        self.query, self.threat = query, threat
+        self.whole = query.best.x.flatten(1)
+        self.x = self.whole[query.rows]
+
+    def begin(self, window: Squares | Groups) -> None:
+        self.candidate = self._draw()
+
+    def change(self, window: Squares | Groups, size: int) -> None:
+        index = window.draw(self.query, size)[0].flatten(1)
+        self.before = self.candidate
+        old = self.candidate.gather(1, index)
+        # Beyond the draw, or a new category would not outweigh the old one.
+        far = BEYOND * self.query.draw(uniform, 1)
+        mixed = old + far * (self._draw().gather(1, index) - old)
+        self.candidate = self.threat.project(self.candidate.scatter(1, index, mixed), self.x)
+
+    def undo(self, rows: Tensor) -> None:
+        self.candidate = torch.where(rows[:, None], self.before, self.candidate)
+
+    def keep_rows(self, kept: Tensor) -> None:
+        self.x, self.candidate = self.x[kept], self.candidate[kept]
+
+    def _draw(self) -> Tensor:
+        def drawn(like: Tensor, rng: Rng) -> Tensor:
+            center = self.x if len(like) == len(self.x) else self.whole
+            return self.threat.sample(center, rng=rng)
+
+        return self.query.draw(drawn, self.x.shape[1])
 
 
 class _Moves:
@@ -172,7 +213,7 @@ class _Moves:
 
     def _show(self) -> None:
         # The search stays inside a ball of the norm, and inside the limits of inputs.
-        inside = self.threat.convex
+        inside = self.threat.isotropic
         self.candidate = self.point if inside else self.threat.project(self.point, self.x)
 
     def _bump(self, window: Squares | Groups, size: int) -> tuple[Tensor, Tensor]:

@@ -64,5 +64,7 @@ class Laws:
     def same(self, law: str, found: Tensor, wanted: Tensor) -> None:
         """Raise unless both are the same bits."""
         alike = found.shape == wanted.shape and found.dtype == wanted.dtype
-        self.holds(law, alike and torch.equal(found, wanted), "different numbers" if alike else
-                   f"{tuple(found.shape)} {found.dtype}, not {tuple(wanted.shape)} {wanted.dtype}")  # fmt: skip
+        came = "different numbers"
+        if not alike:
+            came = f"{tuple(found.shape)} {found.dtype}, not {tuple(wanted.shape)} {wanted.dtype}"
+        self.holds(law, alike and torch.equal(found, wanted), came)

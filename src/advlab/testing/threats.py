@@ -80,8 +80,9 @@ def _projection(laws: Laws, threat: Threat, point: Tensor, center: Tensor, dtype
     laws.at_least("projector is project", torch.zeros_like(through), through, slack)
     away = (nearest - point).flatten(1).norm(dim=1)
     far = away > 1e-3 * (threat.radius + center.flatten(1).norm(dim=1)) + slack
-    laws.holds("contains refuses points whose projection is elsewhere",
-               ~(far & threat.contains(point, center)), f"moved by up to {float(away.max()):.4g}")  # fmt: skip
+    wrong = far & threat.contains(point, center)
+    law = "contains refuses points whose projection is elsewhere"
+    laws.holds(law, ~wrong, f"projections up to {float(away.max()):.4g} away")
 
 
 def _extremes(laws: Laws, threat: Threat, point: Tensor, center: Tensor, rng: object) -> None:
@@ -125,8 +126,8 @@ def _company(laws: Laws, threat: Threat, point: Tensor, center: Tensor) -> None:
         law = f"{name} of a row does not depend on other rows"
         laws.close(law, getattr(threat, name)(point[order], center[order]), whole[order], slack)
         laws.close(law, getattr(threat, name)(point[:1], center[:1]), whole[:1], slack)
-    laws.same("contains of a row does not depend on other rows",
-              threat.contains(point[order], center[order]), threat.contains(point, center)[order])  # fmt: skip
+    inside, turned = threat.contains(point, center), threat.contains(point[order], center[order])
+    laws.same("contains of a row does not depend on other rows", turned, inside[order])
 
 
 def _draws(laws: Laws, threat: Threat, center: Tensor, seed: int) -> None:
@@ -143,9 +144,11 @@ def _draws(laws: Laws, threat: Threat, center: Tensor, seed: int) -> None:
     laws.same("draws come from the generator that was given, not the global one",
               torch.get_rng_state(), before)  # fmt: skip
     pair = center[:1].repeat(2, *[1] * (center.ndim - 1))
-    both = threat.sample(pair, rng=[rng(), generator("check_threat", "other", seed)])
-    alone = threat.sample(pair[:1], rng=[rng()])
-    laws.same("a replicate draws with its own generator only", both[:1], alone)
+    together, alone = [rng(), generator("check_threat", "other", seed)], [rng()]
+    for _ in range(2):  # the second draw tells whether the first took more for its company
+        both = threat.sample(pair, rng=together)
+        laws.same("a replicate draws with its own generator only", both[:1],
+                  threat.sample(pair[:1], rng=alone))  # fmt: skip
 
 
 def _statements(laws: Laws, threat: Threat, center: Tensor, seed: int) -> None:

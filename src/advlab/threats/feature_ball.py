@@ -284,7 +284,7 @@ class FeatureBall(Threat):
 
     def _weights(self, like: Tensor) -> Float[Tensor, "1 d"]:
         if self.weights is None:
-            return torch.ones_like(like[:1].flatten(1))
+            return like.new_ones(1, like.flatten(1).shape[1])
         return torch.tensor([self.weights], dtype=like.dtype, device=like.device)
 
     def _limits(self, like: Tensor) -> tuple[Tensor, Tensor]:

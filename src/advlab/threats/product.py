@@ -16,6 +16,7 @@ from .base import Threat, check_finite
 from .feature_ball import FeatureBall
 from .hyperplane import nearest_plane, onto_plane
 from .nested import described, scaled
+from .sampling import split
 
 
 class Product(Threat):
@@ -115,7 +116,8 @@ class Product(Threat):
     ) -> Float[Tensor, "batch *shape"]:
         """A draw of each part; with `changes`, in that many groups, chosen at random."""
         middles = self._split(center)
-        drawn = [part.sample(c, rng=rng) for part, c in zip(self.parts, middles, strict=True)]
+        each = zip(self.parts, middles, split(rng, len(self.parts)), strict=True)
+        drawn = [part.sample(c, rng=own) for part, c, own in each]
         if self._few is None:
             return self._merged(center, drawn)
         order = uniform(center.new_empty(len(center), len(self.parts)), rng) + 1.0

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..core.randomness import Rng, normal, uniform
+from ..core.randomness import Rng, generator, normal, uniform
 from .base import unit_l2
 from .norms import Norm
 
@@ -27,6 +27,8 @@ def uniform_in_ball(
     move = draw(low, rng) * radius
     if bool((low <= -radius).all() and (high >= radius).all()):
         return move
+    # How often is drawn again depends on all rows, so replicates draw from streams made for that.
+    rng = rng if isinstance(rng, torch.Generator) else split(rng, 1)[0]
     # A side without room folds onto the other: by symmetry that half of the ball stays uniform.
     move = _fold(move, low, high)
     for _ in range(TRIES if low.shape[1] < MANY else FEW_TRIES):
@@ -37,6 +39,18 @@ def uniform_in_ball(
         move = torch.where(out[:, None], again, move)
     out = ((move < low) | (move > high)).any(1, keepdim=True)
     return torch.where(out, _on_the_shell(norm, radius, low, high, rng), move)
+
+
+def split(rng: Rng, count: int) -> list[Rng]:
+    """Independent streams, each for draws whose number may depend on other rows.
+
+    One number is taken from each generator, however many streams are made of it.
+    """
+    if isinstance(rng, torch.Generator):
+        seed = int(torch.randint(2**62, (), generator=rng, device=rng.device))
+        return [generator("stream", k, seed) for k in range(count)]
+    each = [split(one, count) for one in rng]
+    return [[one[k] for one in each] for k in range(count)]  # type: ignore[misc]
 
 
 def _fold(move: Tensor, low: Tensor, high: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from ..core.errors import AdvlabError
 from ..core.randomness import Rng, uniform
 from .base import Threat, check_finite, per_example
 from .nested import described, scaled
+from .sampling import split
 
 
 class Union(Threat):
@@ -76,7 +77,8 @@ class Union(Threat):
         self, center: Float[Tensor, "batch *shape"], *, rng: Rng
     ) -> Float[Tensor, "batch *shape"]:
         """A draw of one member, each of them as likely."""
-        drawn = [one.sample(center, rng=rng) for one in self.sets]
+        streams = split(rng, len(self.sets))
+        drawn = [one.sample(center, rng=own) for one, own in zip(self.sets, streams, strict=True)]
         order = uniform(center.new_empty(len(center), len(self.sets)), rng)
         return _first(drawn, list(order.unbind(1)))
 

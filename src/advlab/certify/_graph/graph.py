@@ -174,6 +174,9 @@ class Rearrange(Affine):
 
     function: Callable[[Tensor], Tensor]
     terms: int = 1
+    """How many numbers are summed for one output, at most."""
+    transpose: Callable[[Tensor], Tensor] | None = None
+    """The adjoint, where it is known; otherwise it is found by differentiation."""
 
     @property
     def fan_in(self) -> int:  # type: ignore[override]
@@ -183,6 +186,8 @@ class Rearrange(Affine):
         return self.function(x)
 
     def adjoint(self, a: Tensor) -> Tensor:
+        if self.transpose is not None:
+            return self.transpose(a)
         start = torch.zeros(1, dtype=a.dtype, device=a.device).expand(len(a), *self.source)
         return torch.func.vjp(self.function, start)[1](a)[0]
 

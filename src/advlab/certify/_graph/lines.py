@@ -107,21 +107,24 @@ def _slopes(f: ScalarFunction, low: Tensor, high: Tensor) -> list[Tensor]:
         if curvature < 0:
             a, b = (end.clamp(ends[k], ends[k + 1]) for end in (low, high))
             if k > 0:
-                found.append(f.derivative(_tangent_point(f, low, a, b, 1.0)))
+                found.append(_tangent_from(f, low, a, b, 1.0))
             if k + 1 < len(f.curvature):
-                found.append(f.derivative(_tangent_point(f, high, a, b, -1.0)))
+                found.append(_tangent_from(f, high, a, b, -1.0))
     return found
 
 
-def _tangent_point(f: ScalarFunction, end: Tensor, a: Tensor, b: Tensor, sign: float) -> Tensor:
-    """Where in the concave piece [a, b] the tangent passes through (end, f(end)), or nearly."""
+def _tangent_from(f: ScalarFunction, end: Tensor, a: Tensor, b: Tensor, sign: float) -> Tensor:
+    """The slope from (end, f(end)) to where it touches the concave piece [a, b], or nearly."""
     at_end = f.value(end)
     for _ in range(BISECTIONS):
         t = (a + b) / 2
         # Rises along a concave piece for an end on its left, falls for one on its right.
         above = sign * (f.value(t) - at_end - f.derivative(t) * (t - end)) > 0
         a, b = torch.where(above, a, t), torch.where(above, t, b)
-    return (a + b) / 2
+    t = (a + b) / 2
+    near = (t - end).abs() <= 1e-3 * (1 + end.abs()) * torch.finfo(t.dtype).eps ** 0.5
+    chord = (f.value(t) - at_end) / torch.where(near, 1.0, t - end)
+    return torch.where(near, f.derivative(t), chord)
 
 
 def _intercept(f: ScalarFunction, slope: Tensor, low: Tensor, high: Tensor) -> Tensor:

@@ -117,7 +117,7 @@ def _dense(trace: Trace, args: tuple, alpha: float) -> Found:
     if trace.tracked(args[1]):
         raise UnsupportedNetwork("operations that mix examples: a product of two batches")
     place, layout = the_value(trace, args)
-    if layout.axis != 0:
+    if layout.axis == args[0].ndim - 1:
         raise UnsupportedNetwork("a dense layer over the batch")
     weight = alpha * args[1].detach().T
     source = trace.shape(place)
@@ -129,12 +129,9 @@ def _bmm(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:
         return nonlinear.matrix_product(trace, args[0], args[1])
     if trace.found(args[0]) is None:
         raise UnsupportedNetwork("a batch of matrices times values that depend on the input")
-    place, layout = the_value(trace, args)
-    same = bool((args[1] == args[1][:1]).all())
-    if layout.axis != 0 or not same:
-        raise UnsupportedNetwork("a matrix for each row of the batch")
-    weight, source = args[1][0].detach().T, trace.shape(place)
-    return trace.add(Dense((place,), (*source[:-1], len(weight)), source, None, weight)), layout
+    if not bool((args[1] == args[1][:1]).all()):
+        raise UnsupportedNetwork("a batch of different matrices")
+    return _dense(trace, (args[0], args[1][0]), 1)
 
 
 def _convolution(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> int:

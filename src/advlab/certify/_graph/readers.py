@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -54,7 +55,7 @@ def scaled(trace: Trace, found: Found, factor: Any, shift: Any) -> Found:
     shape = trace.shape(place)
     factor, shift = (constant(trace, value, place, layout) for value in (factor, shift))
     if max(factor.ndim, shift.ndim) > 0:
-        full = torch.broadcast_shapes(shape, factor.shape, shift.shape)
+        full = np.broadcast_shapes(shape, factor.shape, shift.shape)
         place = expanded(trace, place, tuple(full))
         shape = trace.shape(place)
     bias = shift if bool((shift != 0).any()) else None
@@ -73,7 +74,12 @@ def expanded(trace: Trace, place: int, shape: tuple[int, ...]) -> int:
     def function(t: Tensor) -> Tensor:
         return t.reshape(len(t), *padded).expand(len(t), *shape)
 
-    return trace.add(Rearrange((place,), shape, source, None, function))
+    wide = tuple(1 + i for i, (m, k) in enumerate(zip(shape, padded, strict=True)) if m != k)
+
+    def total(a: Tensor) -> Tensor:
+        return a.sum(wide).reshape(len(a), *source)
+
+    return trace.add(Rearrange((place,), shape, source, None, function, 1, total))
 
 
 def summed(trace: Trace, places: tuple[int, ...], weights: tuple[float, ...]) -> int:
@@ -85,7 +91,7 @@ def summed(trace: Trace, places: tuple[int, ...], weights: tuple[float, ...]) ->
 
 def aligned(trace: Trace, left: Tensor, right: Tensor) -> tuple[int, int, Layout]:
     """Two values broadcast against each other."""
-    shape = torch.broadcast_shapes(left.shape, right.shape)
+    shape = np.broadcast_shapes(left.shape, right.shape)
     found = [move(trace, value, lambda t: t.expand(shape)) for value in (left, right)]
     (a, where), (b, other) = found
     if where != other or trace.shape(a) != trace.shape(b):
@@ -125,10 +131,14 @@ def move(
     def gather(t: Tensor) -> Tensor:
         return t.reshape(len(t), -1)[:, flat_origin].reshape(len(t), *shape)
 
-    alone = native and before == layout == BATCH and torch.equal(function(numbers[:1])[0], origin)
-    return trace.add(
-        Rearrange((place,), shape, source, None, function if alone else gather)
-    ), layout
+    def scatter(a: Tensor) -> Tensor:
+        back = a.new_zeros(len(a), size).index_add_(1, flat_origin, a.reshape(len(a), -1))
+        return back.reshape(len(a), *source)
+
+    run = gather
+    if native and before == layout == BATCH and torch.equal(function(numbers[:1])[0], origin):
+        run = function
+    return trace.add(Rearrange((place,), shape, source, None, run, 1, scatter)), layout
 
 
 def _laid_out_as(value: Tensor, numbers: Tensor) -> Tensor:
@@ -146,4 +156,8 @@ def reshaped(trace: Trace, place: int, shape: tuple[int, ...]) -> int:
         raise UnsupportedNetwork(f"a reshape that mixes examples, from {source} to {shape}")
     if source == shape:
         return place
-    return trace.add(Rearrange((place,), shape, source, None, lambda t: t.reshape(len(t), *shape)))
+    node = Rearrange(
+        (place,), shape, source, None, lambda t: t.reshape(len(t), *shape), 1,
+        lambda a: a.reshape(len(a), *source),
+    )  # fmt: skip
+    return trace.add(node)

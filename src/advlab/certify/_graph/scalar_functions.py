@@ -121,7 +121,7 @@ def _mish_derivative(z: Tensor) -> Tensor:
 
 MISH = ScalarFunction(
     "mish", F.mish, _mish_derivative,
-    (-2.2563763963607935, 1.4905711794854282), (-1, 1, -1), 0, 1.0885, (-0.309, INF), error=1e-8,
+    (-2.2563763963607935, 1.4905711794854282), (-1, 1, -1), 0, 1.0885, (-0.309, INF),
 )  # fmt: skip
 LOG_SIGMOID = ScalarFunction(
     "logsigmoid", F.logsigmoid, lambda z: torch.sigmoid(-z), (), (-1,), 1, 1.0, (-INF, 0.0)

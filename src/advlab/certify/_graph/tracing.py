@@ -82,7 +82,7 @@ class Trace(TorchDispatchMode):
         if depends and self._shape_by_values(func, args):
             self.mark_unsupported(f"{name}, whose shape depends on values", fatal=True)
         out = func(*args, **kwargs)
-        if depends:
+        if depends and name not in SHAPED_LIKE:
             found = None if broken else self._read(name, func, args, kwargs, out)
             self._record(out, found, name)
         return out
@@ -148,6 +148,9 @@ class Trace(TorchDispatchMode):
         self.fatal = self.fatal or fatal
 
 
+KINDS = ("zeros", "ones", "full", "empty")
+SHAPED_LIKE = frozenset(f"{kind}_like" for kind in KINDS) | {f"new_{kind}" for kind in KINDS}
+"""Operations that ask a tensor for its shape and type alone."""
 READS = {"numpy", "tolist", "storage", "untyped_storage"}
 READS |= {f"__{name}__" for name in ("array", "dlpack", "reduce_ex", "deepcopy")}
 """Methods that hand out the numbers of a tensor without any tensor operation."""

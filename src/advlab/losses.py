@@ -4,11 +4,13 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Shaped
 from torch import Tensor, nn
+from torch.utils.weak import WeakIdKeyDictionary
 
 from .core import inputs
 from .core.errors import AdvlabError
@@ -280,10 +282,11 @@ def check_labels(outputs: Tensor, y: Tensor) -> None:
         raise AdvlabError(
             f"one label per row of scores, shape ({len(outputs)},)", f"labels {tuple(y.shape)}"
         )
-    if len(y) and not 0 <= int(y.min()) <= int(y.max()) < outputs.shape[1]:
+    low, high = _fact(y, _ends) if len(y) else (0, 0)
+    if not 0 <= low <= high < outputs.shape[1]:
         raise AdvlabError(
             f"labels must be 0 .. {outputs.shape[1] - 1}, one for each output",
-            f"labels from {int(y.min())} to {int(y.max())}",
+            f"labels from {low} to {high}",
         )
 
 
@@ -309,13 +312,38 @@ def _alike(outputs: Tensor, y: Tensor) -> Tensor:
 
 
 def _signs(y: Tensor) -> Tensor:
-    if not bool((y.abs() == 1).all()):
+    if not _fact(y, _are_signs):
         raise AdvlabError(
             "labels must be -1 or +1 where a model has one output, or one per label",
             f"values from {float(y.min()):g} to {float(y.max()):g}",
             "use 2 * y - 1 for labels 0 and 1",
         )
     return y
+
+
+_FACTS = WeakIdKeyDictionary()
+"""What was found out about label tensors, with the version of the tensor that it is about."""
+
+
+def _fact(y: Tensor, find: Callable[[Tensor], Any]) -> Any:
+    """What `find` says of the labels, which are looked at once: each look waits for the device."""
+    if y.is_inference():  # has no version
+        return find(y)
+    version, found = _FACTS.get(y, (-1, {}))
+    if version != y._version:
+        found = {}
+        _FACTS[y] = y._version, found
+    if find not in found:
+        found[find] = find(y)
+    return found[find]
+
+
+def _ends(y: Tensor) -> tuple[int, int]:
+    return int(y.min()), int(y.max())
+
+
+def _are_signs(y: Tensor) -> bool:
+    return bool((y.abs() == 1).all())
 
 
 def _one_hot(outputs: Tensor, y: Tensor) -> Tensor:

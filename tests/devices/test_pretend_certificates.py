@@ -29,11 +29,11 @@ def bound(device: torch.device, name: str, kind: str, ball: Ball) -> Tensor | st
         return str(refusal)
 
 
-@pytest.mark.parametrize("norm", list(RADII))
+@pytest.mark.parametrize("norm", ["linf", "l2"])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", list(CERTIFICATES))
 def test_every_certificate_gives_the_same_bounds(name, kind, norm):
-    ball = Ball(norm, RADII[norm], (0.0, 1.0) if kind != "pooled" else None)
+    ball = Ball(norm, RADII[norm], (0.0, 1.0) if kind == "conv" else None)
     plain, pretended = both(lambda device: bound(device, name, kind, ball))
     if isinstance(plain, str):
         assert pretended == plain

@@ -26,7 +26,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_map, tree_unflatten
 
 PLACE = torch.device("lazy")
 
@@ -114,10 +114,10 @@ class PretendDevice(TorchDispatchMode):
         super().__exit__(*error)
 
     def __torch_dispatch__(
-        self, func: Any, types: object, args: tuple = (), kwargs: dict | None = None
+        self, func: Any, types: Iterable[type], args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         kwargs = dict(kwargs or {})
-        if _is_here(kwargs.get("device")) or any(True for _ in _pretends((args, kwargs))):
+        if _is_here(kwargs.get("device")) or _any_pretend(types):
             return _run(func, args, kwargs)
         return func(*args, **kwargs)
 
@@ -125,22 +125,28 @@ class PretendDevice(TorchDispatchMode):
 def _run(func: Any, args: tuple, kwargs: dict) -> Any:
     name = func._schema.name
     there = _is_here(kwargs.get("device"))
-    _refuse_generator(name, args, kwargs)
+    given, spec = tree_flatten((args, kwargs))
+    mine = [one for one in given if isinstance(one, PretendTensor)]
+    _refuse_generator(name, given)
     if name not in _COPIES:
-        _refuse_mixed(name, args, kwargs)
+        _refuse_mixed(name, args, given)
     to_host = name in _COPIES and not there and _ends_on_host(name, args, kwargs)
     if to_host or name in _WAITS or (name in _INDEXING and _waits_for_index(args)):
         _count(name)
-    if there:
-        kwargs["device"] = torch.device("cpu")
     leaves = kwargs.get("device") is not None and not there
     leaves = leaves or (name == "aten::copy_" and not isinstance(args[0], PretendTensor))
-    held = {id(one.held): one for one in _pretends((args, kwargs))}
-    out = func(*tree_map(_unwrap, args), **tree_map(_unwrap, kwargs))
+    plain = [one.held if isinstance(one, PretendTensor) else one for one in given]
+    own_args, own_kwargs = tree_unflatten(plain, spec)
+    if there:
+        own_kwargs["device"] = torch.device("cpu")
+    out = func(*own_args, **own_kwargs)
     if torch.Tag.inplace_view in func.tags:  # the wrapper's own shape follows
         args[0].data = PretendTensor(args[0].held)
     if leaves:
         return out
+    held = {id(one.held): one for one in mine}
+    if isinstance(out, Tensor):
+        return _wrap(out, held)
     return tree_map(lambda v: _wrap(v, held) if isinstance(v, Tensor) else v, out)
 
 
@@ -155,28 +161,28 @@ def _unwrap(value: object) -> object:
     return value.held if isinstance(value, PretendTensor) else value
 
 
-def _pretends(values: object) -> Iterable[PretendTensor]:
-    return (one for one in tree_leaves(values) if isinstance(one, PretendTensor))
+def _any_pretend(types: Iterable[type]) -> bool:
+    return any(issubclass(one, PretendTensor) for one in types)
 
 
 def _is_here(device: object) -> bool:
     return device is not None and torch.device(device).type == PLACE.type  # type: ignore[arg-type]
 
 
-def _refuse_generator(name: str, args: tuple, kwargs: dict) -> None:
-    for one in tree_leaves((args, kwargs)):
+def _refuse_generator(name: str, given: list) -> None:
+    for one in given:
         if isinstance(one, torch.Generator):
             raise RuntimeError(
                 f"{name}: expected a '{PLACE}' device type for generator but found '{one.device}'"
             )
 
 
-def _refuse_mixed(name: str, args: tuple, kwargs: dict) -> None:
+def _refuse_mixed(name: str, args: tuple, given: list) -> None:
     others = [
-        one
-        for one in tree_leaves((args, kwargs))
-        if isinstance(one, Tensor) and not isinstance(one, PretendTensor)
+        one for one in given if isinstance(one, Tensor) and not isinstance(one, PretendTensor)
     ]
+    if not others:
+        return
     own = isinstance(args[0], PretendTensor) if args else True
     if name in _INDEXING and own:
         taken = {id(one) for one in tree_leaves(args[1])}

@@ -174,7 +174,7 @@ def _cap_depth(u: Float[Tensor, " batch"], d: int, radius: float) -> Float[Tenso
         return edge * u ** (1 / a)
     mass = betainc(a, a, edge)
     if mass > 1e-280:
-        q = betaincinv(a, a, u.double().cpu().numpy() * mass)
+        q = betaincinv(a, a, u.cpu().double().numpy() * mass)
         return torch.as_tensor(q, dtype=u.dtype, device=u.device)
     # So deep in the tail the log density is a straight line over the depths that matter.
     slope = (a - 1) * (1 / edge - 1 / (1 - edge))

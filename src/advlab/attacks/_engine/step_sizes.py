@@ -7,6 +7,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ...core.devices import on_cpu
 from ...threats import Threat
 from ...threats.base import per_example
 
@@ -45,6 +46,13 @@ class AscentState:
         """One step further, to this point with its value and gradient."""
         self.rose = value > self.value
         self.previous, self.point, self.value, self.grad = self.point, point, value, grad
+        if not on_cpu(value):
+            better = value > self.best_value
+            wide = per_example(better, point)
+            self.best = torch.where(wide, point, self.best)
+            self.best_grad = torch.where(wide, grad, self.best_grad)
+            self.best_value = torch.where(better, value, self.best_value)
+            return
         better = (value > self.best_value).nonzero()[:, 0]
         self.best[better], self.best_value[better] = point[better], value[better]
         self.best_grad[better] = grad[better]

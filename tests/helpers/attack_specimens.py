@@ -15,6 +15,8 @@ from advlab.attacks import (
     Exact,
     FakeSignal,
     Grid,
+    HopSkipJump,
+    RayS,
     Square,
     Transfer,
 )
@@ -30,6 +32,8 @@ FEWER: dict[type[Attack], Attack] = {
     # Groups of coordinates: squares are about the shape of an image.
     Square: Square(queries=40, squares=False),
     SPSA: SPSA(steps=4, samples=4),
+    HopSkipJump: HopSkipJump(queries=60, probes=10),
+    RayS: RayS(queries=60),
 }
 """Attacks whose defaults take many steps."""
 

@@ -21,11 +21,13 @@ from .fgm import FGM as FGM
 from .grid import Grid as Grid
 from .gta import GTA as GTA
 from .gta import SignalPatch as SignalPatch
+from .hopskipjump import HopSkipJump as HopSkipJump
 from .mim import MIM as MIM
 from .non_adversarial import Anti as Anti
 from .non_adversarial import Fixed as Fixed
 from .non_adversarial import Switch as Switch
 from .pgd import PGD as PGD
+from .rays import RayS as RayS
 from .smoothadv import SmoothPGD as SmoothPGD
 from .spsa import SPSA as SPSA
 from .square import Square as Square
@@ -47,6 +49,8 @@ ATTACKS: dict[str, type[Attack]] = {
     "square": Square,
     "spsa": SPSA,
     "coordinate": CoordinateAscent,
+    "hopskipjump": HopSkipJump,
+    "rays": RayS,
     "autoattack": AutoAttack,
     "exact": Exact,
     "surrogate": Surrogate,

@@ -155,6 +155,8 @@ class NearestSoFar:
         rows = self.active_rows()
         if self.leave:
             rows = rows[self.distance[rows].isfinite()]
+        if steps == 0 or len(rows) == 0:  # no model is asked for nothing
+            return
         right, below, wrong = self.x[rows], self.clean[rows], self._point[rows]
         above = self.margin(wrong, rows)
         for _ in range(steps):

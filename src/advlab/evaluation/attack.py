@@ -19,7 +19,8 @@ from ..losses import ModelLoss, is_error, margin
 from ..threats import Ball, Threat
 from .memory import batch_size
 from .output import Output
-from .regression import regression_plan, worst_numbers
+from .regression import worst_numbers
+from .suitable import suitable
 from .suites import Plan, plan
 from .validate import validate
 
@@ -86,8 +87,7 @@ def attack(
     elif eps is not None:
         raise AdvlabError("a threat set or eps, not both", f"{ball!r:.60} and eps={eps!r:.20}")
     task = validate(model, data, None, ball, output)
-    if not task.reading.classifies:
-        chosen = regression_plan(chosen)
+    chosen = suitable(chosen, task.reading)
     if not quiet:
         _say(f"{ball!r}; {_members(chosen)}")
         for text in [task.said, *(warning.text for warning in task.warnings)]:

@@ -20,8 +20,9 @@ from .memory import batch_size
 from .outcomes import Counterexample
 from .output import Output
 from .progress import EvaluationProgress
-from .regression import regression_plan, summarise_regression
+from .regression import summarise_regression
 from .resume import BatchStore, batch_parts
+from .suitable import suitable
 from .suites import plan
 from .summary import summarise
 from .validate import validate
@@ -105,8 +106,7 @@ def evaluate(
         inputs.instance("transfer as a network", transfer, nn.Module, "")
     task = validate(model, x, y, ball, output)
     model, examples, warnings = task.model, task.examples, list(task.warnings)
-    if not task.reading.classifies:
-        chosen = regression_plan(chosen)
+    chosen = suitable(chosen, task.reading)
     context = CheckContext(
         model, examples.x, examples.y, ball, chosen, seed, transfer=transfer, loss=task.reading.loss
     )  # type: ignore[arg-type]

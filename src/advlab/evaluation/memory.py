@@ -28,7 +28,7 @@ def batch_size(model: Callable[[Tensor], Tensor], x: Tensor, *, rows: float | No
         rows: how many there are in all, if not those of x; infinite if nobody knows.
     """
     rows = len(x) if rows is None else rows
-    wanted = int(min(MOST, max(LEAST, -(-rows // PARTS))))
+    wanted = int(max(LEAST, -(-min(rows, MOST * PARTS) // PARTS)))
     fits = int(SHARE * free_bytes(x.device) / bytes_per_row(model, x))
     return int(max(1, min(wanted, fits, rows)))
 

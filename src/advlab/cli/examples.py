@@ -1,45 +1,76 @@
-"""Data as the command line names them: an .npz file, or a data set by name."""
+"""Data as the command line names them: an .npz file, a folder of images, or a set by name."""
 
 import math
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.utils.data import Subset
 
+from ..core.datafiles import OWN_FILE, reading
 from ..core.errors import AdvlabError
 from ..core.randomness import generator
-from ..data import cifar10, mnist
-from ..data.arrays import Arrays, load
+from ..data import ImageFolder, cifar10, mnist
+from ..data.arrays import load_any
 from ..data.directory import SETS
 
+KINDS = "an .npz file with x and y, a folder of images, or one of " + ", ".join(SETS)
 PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".dill")
 Box = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The examples to attack and their places in the whole data."""
+    """The examples to attack and their places in the whole data.
 
-    x: Tensor
-    y: Tensor
+    `data` are the arguments of `evaluate`: inputs and targets, or a folder that brings both.
+    """
+
+    data: tuple[Any, ...]
     rows: Tensor
     total: int
+    limits: tuple[float, float] | None = None
+    """The smallest and largest input, where they are in memory."""
+
+    @property
+    def y(self) -> Tensor | None:
+        """The targets, where they are numbers in memory."""
+        given = self.data[1] if len(self.data) > 1 else None
+        return given if isinstance(given, Tensor) else None
 
 
 def sample(
     source: str, n: int | None, seed: int, directory: Path | None, split: Literal["train", "test"]
 ) -> Sample:
     """n examples at random, in their order; all of them if n is None."""
-    data = _arrays(source, directory, split)
-    if n is None or n >= len(data.y):
-        rows = torch.arange(len(data.y))
-    else:
-        mixed = torch.randperm(len(data.y), generator=generator("attack", "examples", seed))
-        rows = mixed[:n].sort().values
-    return Sample(data.x[rows], data.y[rows], rows, len(data.y))
+    if Path(source).is_dir():
+        return _images(ImageFolder(source), n, seed)
+    x, y = _arrays(source, directory, split)
+    rows = _rows(len(y), n, seed)
+    chosen = x[rows], y[rows if isinstance(y, Tensor) else rows.numpy()]
+    limits = float(chosen[0].min()), float(chosen[0].max())
+    return Sample(chosen, rows, len(y), limits)
+
+
+def _rows(total: int, n: int | None, seed: int) -> Tensor:
+    if n is None or n >= total:
+        return torch.arange(total)
+    mixed = torch.randperm(total, generator=generator("attack", "examples", seed))
+    return mixed[:n].sort().values
+
+
+def _images(folder: ImageFolder, n: int | None, seed: int) -> Sample:
+    """Images are read when they are attacked; what they are is noted here."""
+    rows = _rows(len(folder), n, seed)
+    for row in rows.tolist():
+        file = folder.files[row]
+        with reading(f"{OWN_FILE}{file}", [file]):
+            pass
+    return Sample((Subset(folder, rows.tolist()),), rows, len(folder))
 
 
 def number(text: str, what: str) -> float:
@@ -75,11 +106,13 @@ def box(text: str) -> Box | None:
 
 
 def usual_box(source: str) -> Box | None:
-    """Images by name are in [0, 1]; nothing is known of other data."""
-    return (0.0, 1.0) if source in SETS else None
+    """Images by name and those of a folder are in [0, 1]; nothing is known of other data."""
+    return (0.0, 1.0) if source in SETS or Path(source).is_dir() else None
 
 
-def _arrays(source: str, directory: Path | None, split: Literal["train", "test"]) -> Arrays:
+def _arrays(
+    source: str, directory: Path | None, split: Literal["train", "test"]
+) -> tuple[Tensor, Tensor | np.ndarray]:
     if source == "mnist":
         return mnist.load(directory=directory, split=split)
     if source == "cifar10":
@@ -87,15 +120,15 @@ def _arrays(source: str, directory: Path | None, split: Literal["train", "test"]
     path = Path(source)
     if path.suffix in PICKLES:
         raise AdvlabError(
-            "an .npz file with x and y, or one of " + ", ".join(SETS),
+            KINDS,
             f"{path}, a pickle",
             "a pickle can run any code when it is read. In Python, where you trust the file, load "
             "it and write np.savez('data.npz', x=x, y=y)",
         )
     if path.suffix != ".npz":
         raise AdvlabError(
-            "an .npz file with x and y, or one of " + ", ".join(SETS),
+            KINDS,
             repr(source),
             "write np.savez('data.npz', x=x, y=y)",
         )
-    return load(path)
+    return load_any(path)

@@ -88,6 +88,8 @@ def load_attack(source: str) -> Attack:
 def from_import(source: str) -> Model:
     """The object of `module:object` or `file.py:object`; a factory is called."""
     made: Any = imported(source)
+    if _estimates(made):
+        return made
     if callable(made) and not isinstance(made, nn.Module):
         needed = _needed(made)
         if len(needed) > 1 or (needed and inspect.isclass(made)):
@@ -97,9 +99,14 @@ def from_import(source: str) -> Model:
                 "write a function that fills them in, and name that",
             )
         made = made if needed else _made(made, source)
-    if not callable(made):
+    if not callable(made) and not _estimates(made):
         raise AdvlabError(f"a model or a function that makes one in {source}", type(made).__name__)
     return made  # type: ignore[return-value]
+
+
+def _estimates(found: Any) -> bool:
+    """Whether it is an estimator: an object, and no class, with `predict`."""
+    return hasattr(found, "predict") and not inspect.isclass(found) and not callable(found)
 
 
 def imported(source: str) -> Any:

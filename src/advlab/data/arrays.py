@@ -55,6 +55,25 @@ def load(
     return from_arrays(*_recorded_npz(Path(path)), classes=classes, box=box)
 
 
+def load_any(path: str | PathLike[str]) -> tuple[Tensor, Tensor | np.ndarray]:
+    """The inputs and targets of an .npz file, as `load`, where targets may be of other kinds too.
+
+    Args:
+        path: the file. Targets may be words, or a row of numbers per example.
+
+    Returns:
+        Inputs as `load` gives them; targets as a tensor, or words as an array.
+    """
+    x, y = _recorded_npz(Path(path))
+    if y.dtype.kind == "U" and y.ndim == 1:
+        return from_arrays(x, np.zeros(len(y))).x, y
+    if y.ndim == 2 and len(y) == len(x):
+        targets = _tensor("y", y)
+        _check_finite("y", targets)
+        return from_arrays(x, np.zeros(len(y))).x, targets
+    return from_arrays(x, y)
+
+
 def from_bytes(
     x: UInt8[np.ndarray, "all *shape"],
     y: Integer[np.ndarray, " all"],

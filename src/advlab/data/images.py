@@ -12,7 +12,9 @@ from torch.utils.data import Dataset
 
 from ..core import inputs
 from ..core.errors import AdvlabError
+from ..core.inputs import Given
 
+Size = tuple[int, int]
 SUFFIXES = (".png", ".jpg", ".jpeg")
 
 
@@ -36,7 +38,7 @@ class ImageFolder(Dataset):
         advlab.evaluate(model, ImageFolder("photos/test", size=(32, 32)), ball=ball)
     """
 
-    def __init__(self, path: str | PathLike[str], size: tuple[int, int] | None = None):
+    def __init__(self, path: Given[str | PathLike[str]], size: Given[Size | None] = None):
         _pillow()
         self.path = inputs.path("a folder of images", path)
         self.size = None if size is None else _size(size)

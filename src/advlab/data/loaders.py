@@ -14,7 +14,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 from ..core import inputs
 from ..core.errors import AdvlabError
-from .arrays import load
+from .arrays import load_any
 from .images import ImageFolder, pixels
 
 INPUTS = ("x", "image", "images", "img", "input", "inputs", "pixel_values", "features", "data")
@@ -70,6 +70,8 @@ def batches(x: Any, y: Any = None) -> Batches:
         for x, y in batches(DataLoader(dataset, batch_size=100)):
             ...
     """
+    if y is not None and isinstance(x, Dataset | DataLoader):
+        raise AdvlabError("y left out, where x brings its own targets", f"y and {type(x).__name__}")
     if y is not None or isinstance(x, Tensor | np.ndarray) or x is None:
         return in_memory(x, y)
     if isinstance(x, str | PathLike):
@@ -171,8 +173,7 @@ def _dataset(source: Any) -> Batches:
     if not hasattr(source, "__len__"):
         raise AdvlabError(FORMS, f"{type(source).__name__} without a length")
     rows = len(source)
-    classes = source.classes if isinstance(source, ImageFolder) else None
-    return Batches(lambda: _stacked(source[row] for row in range(rows)), rows=rows, classes=classes)
+    return Batches(lambda: _stacked(source[row] for row in range(rows)), rows=rows)
 
 
 def _rows(loader: DataLoader) -> int | None:
@@ -186,5 +187,5 @@ def _file(path: Path) -> Batches:
     if path.is_dir():
         return _dataset(ImageFolder(path))
     if path.suffix == ".npz":
-        return in_memory(*load(path))
+        return in_memory(*load_any(path))
     raise AdvlabError(FORMS, f"{str(path)!r:.60}, which is neither such a folder nor such a file")

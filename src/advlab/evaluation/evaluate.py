@@ -27,8 +27,9 @@ from .memory import batch_size
 from .outcomes import Counterexample
 from .output import Output
 from .progress import EvaluationProgress
-from .regression import regression_plan, summarise_regression
+from .regression import summarise_regression
 from .resume import BatchStore, batch_parts
+from .suitable import suitable
 from .suited import suited
 from .suites import plan
 from .summary import summarise
@@ -117,11 +118,10 @@ def evaluate(
         inputs.instance("transfer as a network", transfer, nn.Module, "")
     task = validate(model, x, y, ball, output)
     model, examples, warnings = task.model, task.examples, list(task.warnings)
+    chosen = suitable(chosen, task.reading)
     if task.reading.classifies:
         chosen, notes = suited(chosen, model, examples.x, examples.y, seed)
         warnings += notes
-    else:
-        chosen = regression_plan(chosen)
     context = CheckContext(
         model, examples.x, examples.y, ball, chosen, seed, transfer=transfer, loss=task.reading.loss
     )  # type: ignore[arg-type]

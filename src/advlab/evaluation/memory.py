@@ -32,7 +32,7 @@ def batch_size(
         rows: how many there are in all, if not those of x; infinite if nobody knows.
     """
     rows = len(x) if rows is None else rows
-    wanted = int(min(MOST, max(LEAST, -(-rows // PARTS))))
+    wanted = int(max(LEAST, -(-min(rows, MOST * PARTS) // PARTS)))
     place = device_of(model, x)
     row = draws * bytes_per_row(model, x[:1].to(place))
     fits = int(SHARE * free_bytes(place) / row)

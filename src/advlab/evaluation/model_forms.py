@@ -79,7 +79,7 @@ def answering(model: Any, x: Tensor, y: Targets, output: Output) -> Answering:
         output: what the user says of the outputs.
     """
     if hasattr(model, "predict") and not callable(model):
-        return _estimator(model, x, output)
+        return _estimator(model, x, y, output)
     outputs, plain, takes_arrays = first_outputs(model, x)
     if _are_labels(outputs):
         return _labels_only(model, outputs, takes_arrays, x, y, output)
@@ -161,12 +161,16 @@ def _are_labels(outputs: Any) -> bool:
     return isinstance(outputs, np.ndarray) and outputs.ndim == 1 and outputs.dtype.kind in "biuUO"
 
 
-def _estimator(estimator: Any, x: Tensor, output: Output) -> Answering:
+def _estimator(estimator: Any, x: Tensor, y: Targets, output: Output) -> Answering:
     model = Estimator(estimator, x)
     if model.classes is not None and output.classes is None and not _plain(model.classes):
         output = Output(output.kind, model.classes, output.loss)
-    if model.regresses and output.kind == "auto":
-        output = Output("regression", output.classes, output.loss)
+    if model.predicts:
+        predicted = np.asarray(estimator.predict(x.detach().flatten(1).cpu().numpy()))
+        if _are_labels(predicted):
+            return _labels_only(estimator.predict, predicted, True, x.flatten(1), y, output)
+        if output.kind == "auto":
+            output = Output("regression", output.classes, output.loss)
     said = f"a black box: {type(estimator).__name__}.{model.method}"
     return Answering(model, model(x), output, said)
 

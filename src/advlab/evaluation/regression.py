@@ -7,11 +7,9 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from ..attacks import APGD, Attack, MemberResult, Square
+from ..attacks import MemberResult
 from ..attacks._engine.cascade import Cascade
-from ..attacks._engine.minimum_norm import MinimumNorm
 from ..certify import Certificate
-from ..core.errors import AdvlabError
 from ..core.intervals import estimate
 from ..core.randomness import Rng
 from ..losses import ModelLoss, PerExample
@@ -34,29 +32,6 @@ def above(outputs: Tensor, y: Tensor) -> Tensor:
 def below(outputs: Tensor, y: Tensor) -> Tensor:
     """y - f."""
     return y - outputs.reshape(y.shape)
-
-
-def regression_plan(plan: Plan) -> Plan:
-    """The plan for a model of numbers: suites climb its loss; an attack of one's own stays.
-
-    Args:
-        plan: the plan for a classifier.
-    """
-    if not plan.suite:
-        for attack in plan.members.values():
-            if isinstance(attack, MinimumNorm):
-                raise AdvlabError(
-                    "an attack that climbs a loss, for a regression",
-                    f"{type(attack).__name__}, which looks for a decision boundary",
-                    "use PGD, APGD or Square",
-                )
-        return plan
-    quick = plan.name == "fast"
-    members: dict[str, Attack] = {
-        "APGD": APGD(steps=20 if quick else 100, climb="given", draws=plan.draws),
-        "Square": Square(queries=100 if quick else 1000),
-    }
-    return Plan(plan.name, members)
 
 
 def worst_numbers(

@@ -43,8 +43,8 @@ class Estimator(nn.Module):
         self.method: Method = self._chosen(x)
 
     @property
-    def regresses(self) -> bool:
-        """Whether it predicts numbers and not classes."""
+    def predicts(self) -> bool:
+        """Whether it has no classes of its own: it predicts numbers, or the labels of clusters."""
         return self.classes is None and self.method == "predict"
 
     def forward(self, x: Tensor) -> Tensor:
@@ -78,8 +78,9 @@ class Estimator(nn.Module):
 
     def _ask(self, method: Method, x: Tensor) -> np.ndarray:
         rows = x.detach().flatten(1).cpu()
+        rows = rows if rows.dtype in (torch.float32, torch.float64) else rows.to(torch.float32)
         try:
-            found = getattr(self.estimator, method)(rows.to(torch.float64).numpy())
+            found = getattr(self.estimator, method)(rows.numpy())
         except TROUBLES as error:
             raise AdvlabError(
                 f"an estimator, fitted, that takes rows of {rows.shape[1]} numbers",

@@ -197,6 +197,8 @@ class AttackObjective(BestSoFar):
             return SINGLE[self.objective](outputs, y)
         if self.target is None:
             return CLASSES[self.objective](outputs, y)
+        if y.ndim == 2:  # many labels, of which the target is to become wrong
+            return (-y * outputs).gather(1, self.target[:, None])[:, 0]
         if self.objective == "cross_entropy":
             return -cross_entropy(outputs, self.target)
         if self.objective == "dlr":

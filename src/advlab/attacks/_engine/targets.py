@@ -64,15 +64,20 @@ def _named(which: int | tuple[int, ...], outputs: Float[Tensor, "batch k"]) -> T
 def choose_targets(which: Targets | None, best: BestSoFar, count: int, rng: Rng) -> list[Target]:
     """The targets to try one after the other; None stands for any other class.
 
-    Between two classes, or where there are none or many at once, a target says nothing.
+    Between two classes, or where there are none, a target says nothing. Of many labels at once a
+    target is the label that is to become wrong, those nearest to it first.
     """
-    if which is None or not isinstance(best.loss, ModelLoss) or best.loss.y.ndim > 1:
+    if which is None or not isinstance(best.loss, ModelLoss):
         return [None]
     with torch.no_grad():
         outputs = best.loss.outputs(best.x)
     best.forwards += len(best.x)
-    if not classifies(best.loss, outputs) or single_output(outputs) or outputs.shape[1] == 2:
+    two = outputs.ndim == 2 and outputs.shape[1] == 2 and best.loss.y.ndim == 1
+    if not classifies(best.loss, outputs) or single_output(outputs) or two:
         return [None]
+    if best.loss.y.ndim == 2 and not isinstance(which, int | tuple):
+        gaps = (-best.loss.y * outputs).topk(min(count, outputs.shape[1]), dim=1)
+        return list(gaps.indices.T)
     return list(target_classes(which, outputs, best.loss.y, count, rng))
 
 

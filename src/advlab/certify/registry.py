@@ -9,8 +9,8 @@ from .lipschitz import Lipschitz
 
 CERTIFICATES: dict[str, type[Certificate]] = {
     "linear": LinearExact,
-    "lipschitz": Lipschitz,
     "ibp": IBP,
+    "lipschitz": Lipschitz,
     "crown_ibp": CrownIBP,
     "crown": Crown,
     "exact": BranchAndBound,

@@ -4,6 +4,7 @@ from .base import Certificate as Certificate
 from .branch_and_bound import BranchAndBound as BranchAndBound
 from .branch_and_bound import Solved as Solved
 from .cascade import Certified as Certified
+from .cascade import Tried as Tried
 from .cascade import certify as certify
 from .crown import Crown as Crown
 from .crown import CrownIBP as CrownIBP

@@ -62,8 +62,9 @@ class Certificate(Config):
         """At least the largest margin (`losses.margin`) over the threat set of each example.
 
         Args:
-            model: A network of affine layers, ReLU, leaky ReLU, max pooling and sums, however it is
-                written. It is taken in eval mode and left as it was found.
+            model: A network of the operations in `_graph/operations.py`, however it is written:
+                affine layers, activations, pooling, normalisation, attention. It is taken in eval
+                mode and left as it was found.
             x: Examples.
             y: Their labels: classes, or -1 and +1 for a network with one output.
             ball: The threat set.
@@ -87,6 +88,11 @@ class Certificate(Config):
 
     def for_sign(self) -> "Certificate":
         """The same certificate where only the sign of the bound will be looked at."""
+        return self
+
+    def until(self, deadline: float) -> "Certificate":
+        """The same certificate, for one that can stop when `time.monotonic` reaches a deadline and
+        give the bound it has by then."""
         return self
 
     def unsupported(self, graph: Graph, ball: Threat) -> str | None:

@@ -10,8 +10,8 @@ from .smoothing import Smoothing
 
 CERTIFICATES: dict[str, type[Certificate]] = {
     "linear": LinearExact,
-    "lipschitz": Lipschitz,
     "ibp": IBP,
+    "lipschitz": Lipschitz,
     "crown_ibp": CrownIBP,
     "crown": Crown,
     "exact": BranchAndBound,

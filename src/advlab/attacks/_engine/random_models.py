@@ -98,7 +98,8 @@ def seeded(x: Tensor, *name: object) -> Iterator[None]:
         name: what tells this stream of numbers from all others.
     """
     kind = x.device.type
-    devices = [] if kind == "cpu" else [x.device]
-    with torch.random.fork_rng(devices, device_type="cuda" if kind == "cpu" else kind):
+    known = kind != "cpu" and hasattr(torch, kind)
+    devices = [x.device] if known else []
+    with torch.random.fork_rng(devices, device_type=kind if known else "cuda"):
         torch.manual_seed(generator(*name).initial_seed())
         yield

@@ -234,7 +234,7 @@ class ModelLoss:
             before, outputs = x._version, self.model(x)
         if x._version != before:
             raise inputs.edited()
-        return outputs if isinstance(outputs, Tensor) else inputs.scores(outputs)
+        return _wide(outputs if isinstance(outputs, Tensor) else inputs.scores(outputs))
 
     def rows(self, index: Tensor) -> "ModelLoss":
         return ModelLoss(self.model, self.y[index], self.loss)
@@ -255,7 +255,12 @@ def outputs_of(model: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         model: returns a tensor, or a tuple, dict or object with one (see `core.inputs.scores`).
         x: the inputs, one row per example.
     """
-    return inputs.scores(inputs.call(model, x))
+    return _wide(inputs.scores(inputs.call(model, x)))
+
+
+def _wide(outputs: Tensor) -> Tensor:
+    """Scores of half precision, which autocast gives, in float32: losses and margins need it."""
+    return outputs.float() if outputs.dtype in (torch.float16, torch.bfloat16) else outputs
 
 
 @contextmanager

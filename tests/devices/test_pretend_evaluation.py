@@ -74,7 +74,9 @@ def test_adversarial_inputs_are_saved_from_the_device(tmp_path):
     with PretendDevice() as device:
         x, y = (part.to(device.place) for part in blobs(6))
         model = trained().to(device.place)
-        path = advlab.attack(model, x, y, BALL, PGD(steps=2), quiet=True).save(tmp_path / "adv.npz", y=y)
+        path = advlab.attack(model, x, y, BALL, PGD(steps=2), quiet=True).save(
+            tmp_path / "adv.npz", y=y
+        )
     assert path.is_file()
 
 

@@ -11,7 +11,7 @@ from ._engine.cascade import Cascade, MemberResult, mean_value
 from ._engine.objective import Objective
 from ._engine.random_models import DRAWS
 from .apgd import APGD
-from .base import Attack, Attacked, BestSoFar, Loss, checked_call, explained
+from .base import Attack, Attacked, BestSoFar, Loss, checked_call, explained, in_full_precision
 from .fab import FAB
 from .square import Square
 
@@ -68,8 +68,7 @@ class AutoAttack(Attack):
             which they ran; the first, "clean", counts the rows that were wrong from the start.
         """
         loss, x, rng = checked_call(loss, x, ball, rng)
-        best = BestSoFar(loss, x)
-        with explained(best):
+        with in_full_precision(loss) as loss, explained(best := BestSoFar(loss, x)):
             results = self._cascade(best, ball, rng)
         return best.worst, results
 

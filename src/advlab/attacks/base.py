@@ -13,6 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ..core import inputs
+from ..core.autocast import outside_autocast
 from ..core.config import ExactConfig
 from ..core.devices import on_cpu
 from ..core.display import html_table
@@ -104,8 +105,7 @@ class Attack(ExactConfig):
             somewhere in the set is the worst there is: it is returned as infinity.
         """
         loss, x, rng = checked_call(loss, x, ball, rng)
-        best = BestSoFar(loss, x)
-        with explained(best):
+        with in_full_precision(loss) as loss, explained(best := BestSoFar(loss, x)):
             if ball.radius > 0:
                 self._search_fast(best, ball, rng)
             self._check_inside(best.worst.x, best.x, ball)
@@ -334,6 +334,17 @@ def explained(best: "BestSoFar") -> Iterator[None]:
                 inputs.whole_line(cause),
             ) from cause
         raise
+
+
+@contextmanager
+def in_full_precision(loss: Loss) -> Iterator[Loss]:
+    """Autocast, where it is on, for the loss alone: points keep to the threat set in full."""
+    own = isinstance(loss, ModelLoss)
+    with outside_autocast(loss.model if own else loss) as inner:
+        if not own:
+            yield inner
+        else:
+            yield loss if inner is loss.model else loss.under(inner)
 
 
 def _array(values: Tensor) -> np.ndarray:

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Float, Shaped
 from torch import Tensor
 
+from ..core.autocast import outside_autocast
 from ..core.config import Config
 from ..core.errors import AdvlabError
 from ..threats import Threat
@@ -83,7 +84,7 @@ class Certificate(Config):
             reason = f"the network has {problem}"
         if reason is not None:
             raise AdvlabError(f"a network and a threat set that {self.name} can bound", reason)
-        with torch.no_grad():
+        with torch.no_grad(), outside_autocast(model):
             return self.bound(graph, InputSets(x.detach(), ball), y)
 
     def for_sign(self) -> "Certificate":

@@ -11,6 +11,7 @@ from torch import Tensor
 from ..attacks import Attack, Attacked
 from ..attacks._engine.cascade import Cascade
 from ..core import inputs
+from ..core.autocast import only_for_the_model
 from ..core.devices import device_of
 from ..core.errors import AdvlabError
 from ..core.inputs import Given, TensorLike
@@ -30,6 +31,7 @@ from .validate import validate
 Norm = Literal["l1", "l2", "linf"]
 
 
+@only_for_the_model
 def attack(
     model: Given[Callable[[Tensor], Tensor] | Path | str],
     x: Given[Any],

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..attacks import Attack
 from ..core import inputs
+from ..core.autocast import only_for_the_model
 from ..core.inputs import Given, TensorLike
 from ..threats import Threat
 from .batch import Certificates, check_certificates, evaluate_batches
@@ -36,6 +37,7 @@ from .summary import summarise
 from .validate import validate
 
 
+@only_for_the_model
 def evaluate(
     model: Given[Callable[[Tensor], Tensor] | Path | str],
     x: Given[Any],

@@ -14,6 +14,7 @@ from torch import Tensor
 from ..attacks import PGD, Attack, Loss
 from ..attacks.base import value_and_gradient
 from ..certify import IBP, Crown, Lipschitz
+from ..core.autocast import only_for_the_model
 from ..core.randomness import Rng, generator
 from ..losses import ModelLoss, PerExample, cross_entropy, logistic, resolve
 from ..threats import Ball
@@ -42,6 +43,7 @@ class Sharpness:
     known."""
 
 
+@only_for_the_model
 def input_sharpness(
     model: Callable[[Tensor], Tensor],
     x: Tensor,

@@ -148,6 +148,7 @@ class Run:
         self.optimizer.step()
         for w in self.weights:
             w.grad = None
+        torch.clear_autocast_cache()  # inside the caller's autocast: copies of weights that moved
         self.step += 1
 
     def result(self) -> Fit:

@@ -13,7 +13,7 @@ from ...core.randomness import Rng
 from ...losses import is_error
 from ...threats import Ball, Norm, Threat
 from ...threats.base import per_example
-from ..base import Attack, BestSoFar, Loss
+from ..base import Attack, BestSoFar, Loss, in_full_precision
 from .margins import Decision, rows_may_leave
 
 
@@ -62,7 +62,8 @@ class MinimumNorm(Attack):
         """
         everywhere = Ball(norm=norm, radius=0.0, box=box)
         everywhere.check_center(x)
-        return self._nearest(loss, x.detach(), everywhere, rng).found
+        with in_full_precision(loss) as loss:
+            return self._nearest(loss, x.detach(), everywhere, rng).found
 
     def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
         nearest, x = self._nearest(best.loss, best.x, threat, rng), best.x

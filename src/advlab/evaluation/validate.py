@@ -66,7 +66,8 @@ def validate(
     found = answering(model, few, targets, wanted)
     model = found.model
     _check_outputs(found.outputs, few)
-    reading = read_output(found.output, found.outputs, targets, far_outputs(model, few))
+    outputs = found.outputs.cpu()
+    reading = read_output(found.output, outputs, targets, far_outputs(model, few))
     model = reading.model(model)
     model = model if connected(model, few[:1]) else ZeroGradient(model)
     ready = _Ready(ball, reading, rows.dtype, rows.device)

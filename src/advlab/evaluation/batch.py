@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..attacks._engine.cascade import CLEAN, Cascade
-from ..certify import CERTIFICATES, Certificate, Certified, Smoothed, certify
+from ..certify import CERTIFICATES, Certificate, Smoothed, certify
 from ..core.devices import device_of
 from ..core.errors import AdvlabError
 from ..core.fingerprint import digest
@@ -16,6 +16,7 @@ from ..core.inputs import Given
 from ..core.randomness import Rng, generator
 from ..losses import ModelLoss, margin
 from ..threats import Threat
+from .budget import Budget, part_of
 from .checks.context import CheckContext
 from .examples import Examples
 from .kept_rows import KeptRows
@@ -29,6 +30,8 @@ from .suites import Plan
 Model = Callable[[Tensor], Tensor]
 Certificates = Sequence[str | Certificate] | None
 """Names or certificates to try; all that know the model if None."""
+FREE = ("linear", "ibp")
+"""Certificates that cost about one pass through the model."""
 AT_ONCE = 16
 """Outcomes of batches that are held before they become one."""
 
@@ -51,6 +54,7 @@ def evaluate_batches(
     size: int,
     progress: EvaluationProgress,
     all_points: bool = False,
+    budget: Budget | None = None,
 ) -> tuple[Outcomes, KeptRows]:
     """Every batch, read where it is stored; each draws from a generator of its own.
 
@@ -68,10 +72,11 @@ def evaluate_batches(
         part = store.read(first, mark)
         if part is None or len(part.clean) != len(x):
             name = ("evaluate", context.seed, first)
+            deadline = None if budget is None else budget.next_batch(len(x))
             with context.plan.drawing(examples.x, *name):
                 part = compute(
                     context.model, x.to(place), y.to(place), context.ball, context.plan,
-                    certificates, generator(*name), progress.model_pass, all_points,
+                    certificates, generator(*name), progress.model_pass, all_points, deadline,
                 ).cpu()  # fmt: skip
             store.write(first, part, mark)
         progress.rows_done(len(part.clean))
@@ -86,56 +91,100 @@ def evaluate_batches(
 def evaluate_batch(
     model: Model, x: Tensor, y: Tensor, ball: Threat, plan: Plan,
     certificates: Certificates, rng: Rng, progress: Callable[[str], None] = lambda name: None,
-    all_points: bool = False,
+    all_points: bool = False, deadline: float | None = None,
 ) -> Outcomes:  # fmt: skip
     """All that is found out about some examples. Work goes only where it counts.
 
-    Rows wrong from the start are not attacked. What the first attack, the cheapest, leaves is
-    certified, and the others are sent to what is then neither broken nor proved robust. Of a random
-    model, rows are attacked until all draws are wrong, and what was found is judged by fresh draws;
-    only a smoothed classifier can be certified.
+    Certificates that cost next to nothing come first, and rows that they prove robust, or that are
+    wrong from the start, are not attacked. What the first attack, the cheapest, leaves is given to
+    the other certificates, and the other attacks are sent to what is then neither broken nor
+    proved. Of a random model, rows are attacked until all draws are wrong, and what was found is
+    judged by fresh draws; only a smoothed classifier can be certified.
     """
     cascade = Cascade(ModelLoss(model, y, margin), x, ball, rng, plan.draws, plan.climbing)
     _check_finite(cascade.clean)
     broken_by = [CLEAN if wrong else STANDING for wrong in cascade.broken.tolist()]
-    bound, bounded_by = torch.full_like(cascade.clean, float("inf")), [STANDING] * len(x)
-    refused: dict[str, str] = {}
-    certifying = 0.0
+    proofs = Proofs(cascade.clean)
+    free, others = _free_and_others(model, plan, certificates)
+    proofs.add(model, x, y, ball, free, cascade.standing, progress)
+    cascade.exclude(proofs.bound < 0)
+    cascade.deadline = deadline
     for place, (name, attack) in enumerate(plan.members.items()):
         before = cascade.broken
         with each_pass(model, partial(progress, name)):
             cascade.run_member(name, attack)
         for row in (cascade.broken & ~before).nonzero()[:, 0].tolist():
             broken_by[row] = name
-        if place == 0:
-            begun, index = time.perf_counter(), cascade.standing.nonzero()[:, 0]
-            tried = () if plan.randomness and not isinstance(model, Smoothed) else certificates
-            proved = _certified(model, x[index], y[index], ball, tried, progress)
-            certifying, refused = time.perf_counter() - begun, proved.refused
-            bound[index] = proved.bound.to(bound)
-            for row, by in zip(index.tolist(), proved.by, strict=True):
-                bounded_by[row] = by
-            cascade.exclude(bound < 0)
+        if place == 0 and not proofs.exact:
+            share = 0.5 if len(plan.members) > 1 else 1.0
+            until = part_of(deadline, share)
+            proofs.add(model, x, y, ball, others, cascade.standing, progress, until)
+            cascade.exclude(proofs.bound < 0)
     cascade.finish()
     errors = (cascade.clean_errors, cascade.worst_errors) if cascade.random else (None, None)
     shown = _largest(cascade, None if all_points else KEPT)
     return Outcomes(
-        cascade.clean, cascade.worst, bound, broken_by, bounded_by, shown,
-        cascade.points[shown], cascade.results, refused, certifying, *errors,
+        cascade.clean, cascade.worst, proofs.bound, broken_by, proofs.by, shown,
+        cascade.points[shown], cascade.results, proofs.refused, proofs.seconds, proofs.tried,
+        proofs.skipped, *errors,
     )  # fmt: skip
 
 
-def _certified(
-    model: Model, x: Tensor, y: Tensor, ball: Threat, certificates: Certificates,
-    progress: Callable[[str], None],
-) -> Certified:  # fmt: skip
-    if len(x) == 0:
-        return Certified(x.new_empty(0), [], {})
-    if y.ndim > 1:
-        return certify_labels(model, x, y, ball, certificates, progress)
-    return certify(
-        model, x, y, ball, certificates, progress=lambda name, done, given: progress(name)
-    )
+class Proofs:
+    """What certificates have proved of the rows of a batch.
+
+    Args:
+        like: one number per row, for device and type.
+    """
+
+    def __init__(self, like: Tensor):
+        self.bound, self.by = torch.full_like(like, float("inf")), [STANDING] * len(like)
+        self.refused: dict[str, str] = {}
+        self.tried: dict[str, list[float]] = {}
+        self.skipped: dict[str, int] = {}
+        self.seconds = 0.0
+
+    @property
+    def exact(self) -> bool:
+        """Whether a certificate gave the worst margins themselves, so that others add nothing."""
+        return any(name in CERTIFICATES and CERTIFICATES[name].exact for name in self.tried)
+
+    def add(
+        self, model: Model, x: Tensor, y: Tensor, ball: Threat,
+        certificates: Sequence[str | Certificate], standing: Tensor,
+        progress: Callable[[str], None], deadline: float | None = None,
+    ) -> None:  # fmt: skip
+        """Try certificates on the rows that stand, and remember what they say."""
+        index, begun = standing.nonzero()[:, 0], time.perf_counter()
+        if len(index) == 0 or len(certificates) == 0:
+            return
+        if y.ndim > 1:
+            found = certify_labels(model, x[index], y[index], ball, certificates, progress)
+        else:
+            found = certify(
+                model, x[index], y[index], ball, certificates, deadline=deadline,
+                progress=lambda name, done, given: progress(name),
+            )  # fmt: skip
+        nearer = found.bound.to(self.bound) < self.bound[index]
+        self.bound[index[nearer]] = found.bound.to(self.bound)[nearer]
+        for place in nearer.nonzero()[:, 0].tolist():
+            self.by[int(index[place])] = found.by[place]
+        self.refused |= found.refused
+        self.tried |= {name: [float(value) for value in one] for name, one in found.tried.items()}
+        self.skipped |= found.skipped
+        self.seconds += time.perf_counter() - begun
+
+
+def _free_and_others(
+    model: Model, plan: Plan, certificates: Certificates
+) -> tuple[list[str | Certificate], list[str | Certificate]]:
+    """The certificates to try before any attack, and those to try after the first one."""
+    if plan.randomness is not None and not isinstance(model, Smoothed):
+        return [], []
+    wanted = plan.certificates if certificates is None else certificates
+    chosen = list(CERTIFICATES) if wanted is None else list(wanted)
+    free = [one for one in chosen if isinstance(one, str) and one in FREE]
+    return free, [one for one in chosen if one not in free]
 
 
 def _largest(cascade: Cascade, most: int | None) -> Tensor:

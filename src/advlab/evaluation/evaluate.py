@@ -15,6 +15,8 @@ from ..core.autocast import only_for_the_model
 from ..core.inputs import Given, TensorLike
 from ..threats import Threat
 from .batch import Certificates, check_certificates, evaluate_batches
+from .budget import Budget
+from .budget import seconds as seconds_of
 from .checks import (
     CheckContext,
     CheckResults,
@@ -55,6 +57,7 @@ def evaluate(
     reuse: bool = False,
     points: bool = False,
     output: Given[Output | str] = "auto",
+    budget: Given[float | str | None] = None,
 ) -> Evaluation:
     """How robust is this model: clean error, and the robust error between two bounds.
 
@@ -67,8 +70,9 @@ def evaluate(
     mean over examples of the largest probability of a wrong answer in the threat set. Attacks climb
     the mean over draws, and errors are shares of fresh draws at the points found.
 
-    Rows wrong from the start are not attacked. The first attack meets all others, the certificates
-    what it leaves, and each further attack what is then neither broken nor proved robust.
+    Rows wrong from the start are not attacked, nor those that a certificate of next to no cost
+    proves robust. The first attack meets all others, the other certificates what it leaves, and
+    each further attack what is then neither broken nor proved robust.
     `AutoAttack().run` runs the same cascade, without certificates and checks.
 
     Args:
@@ -100,6 +104,9 @@ def evaluate(
         output: what the outputs mean: "scores", "logit", "probability", "multilabel", "regression",
             or an `Output` that also names classes or a loss. "auto" finds out, says so in
             `Evaluation.reading`, and refuses what cannot be told.
+        budget: seconds, or text such as "2m", for the whole evaluation: cheap certificates and the
+            first attack come first, and `Evaluation.skipped` says what there was no time for. The
+            looks at the clean inputs are always made. Results then depend on the machine's speed.
 
     Returns:
         An `Evaluation`: `clean_error`, `robust_error` (a lower bound), `certified_error` (an upper
@@ -115,6 +122,7 @@ def evaluate(
     seed = 0 if rng is None else _seed(rng)
     batch = None if batch is None else inputs.count("batch", batch)
     store = None if store is None else inputs.path("store", store)
+    limit = None if budget is None else seconds_of(budget)
     check_certificates(certificates)
     if transfer is not None:
         inputs.instance("transfer as a network", transfer, nn.Module, "")
@@ -125,8 +133,10 @@ def evaluate(
         chosen, notes = suited(chosen, model, examples.x, examples.y, seed)
         warnings += notes
     context = CheckContext(
-        model, examples.x, examples.y, ball, chosen, seed, transfer=transfer, loss=task.reading.loss
-    )  # type: ignore[arg-type]
+        model, examples.x, examples.y, ball, chosen, seed, transfer=transfer,
+        loss=task.reading.loss, budget=limit,
+    )  # type: ignore[arg-type]  # fmt: skip
+    time_left = Budget(limit, examples.total)
     with EvaluationProgress(examples.total, progress) as shown:
         if checks:
             with chosen.drawing(examples.x, "evaluate", "checks", seed):
@@ -135,7 +145,7 @@ def evaluate(
             shown.say(f"warning: {warning.text}")
         parts = {}
         if store:  # it looks into the model and all data: only where something is kept
-            settings = (ball, chosen, certificates, batch, seed, points)
+            settings = (ball, chosen, certificates, batch, seed, points, limit)
             data = ("a stream",) * 2 if examples.streamed else (examples.x, examples.y)
             parts = batch_parts(evaluate_batches, model, *data, *settings)  # type: ignore[arg-type]
         kept = BatchStore(store, parts, reuse)
@@ -144,14 +154,14 @@ def evaluate(
         )
         start = time.perf_counter()
         outcomes, rows = evaluate_batches(
-            context, examples, certificates, kept, size, shown, points
+            context, examples, certificates, kept, size, shown, points, time_left
         )
         checked, context = CheckResults(), rows.context(context, outcomes)
         ascends = all(one.ascends for one in chosen.members.values())
         if checks and ascends and task.reading.classifies:
             shown.model_pass("checks")
             with chosen.drawing(examples.x, "evaluate", "checks after", seed):
-                checked = check_result(context)
+                checked = check_result(context, time_left.end)
     if chosen.suite:
         outcomes = outcomes.with_counterexamples(_in_data(context, checked), points)
     seconds = time.perf_counter() - start

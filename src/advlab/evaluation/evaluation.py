@@ -75,6 +75,13 @@ class Evaluation:
     """How many rows each certificate proved robust."""
     refused: dict[str, str] = field(default_factory=dict)
     """Certificates that do not know this model or threat set, and why."""
+    certificates_tried: dict[str, list[float]] = field(default_factory=dict)
+    """Per certificate the rows it was given, those it proved robust, and its seconds."""
+    budget: float | None = None
+    """The seconds that were given, if there was a limit."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """What was not done for lack of time: attacks and certificates with the rows they did not
+    come to, checks with 0."""
     certifying_seconds: float = 0.0
     seconds: float = 0.0
     batch: int = 0
@@ -158,10 +165,16 @@ class Evaluation:
         return f", in expectation ({self.draws} fresh draws)" if self.draws > 1 else ""
 
     def _proved(self) -> list[str]:
-        if not self.certificates:
-            return []
-        proved = ", ".join(f"{name} {count}" for name, count in self.certificates.items())
-        return [f"  certificates: proved {proved} in {self.certifying_seconds:.1f} s"]
+        lines = [
+            f"  {name}: proved {proved:.0f} of {given:.0f} robust in {seconds:.1f} s"
+            for name, (given, proved, seconds) in self.certificates_tried.items()
+        ]
+        if self.skipped:
+            left = (
+                f"{name} ({rows} rows)" if rows else name for name, rows in self.skipped.items()
+            )
+            lines.append(f"  skipped for lack of time: {', '.join(left)}")
+        return lines
 
 
 def interval(wrong: Tensor, confidence: float = CONFIDENCE) -> tuple[float, float]:

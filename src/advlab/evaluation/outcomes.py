@@ -1,6 +1,7 @@
 """What is known of each row, batch by batch."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 
@@ -52,6 +53,10 @@ class Outcomes:
     refused: dict[str, str] = field(default_factory=dict)
     certifying: float = 0.0
     """Seconds that certificates took."""
+    tried: dict[str, list[float]] = field(default_factory=dict)
+    """Per certificate the rows it was given, those it proved robust, and its seconds."""
+    skipped: dict[str, int] = field(default_factory=dict)
+    """Per certificate the rows for which there was no time."""
     clean_errors: Bool[Tensor, "draws n"] | None = None
     """Of a random model, which fresh draws are wrong at the clean input, and at the worst found."""
     worst_errors: Bool[Tensor, "draws n"] | None = None
@@ -99,7 +104,12 @@ class Outcomes:
         kept = {name: getattr(self, name)[rows] for name in ("clean", "worst", "bound")}
         places = rows.tolist()
         by = {k: [getattr(self, k)[row] for row in places] for k in ("broken_by", "bounded_by")}
-        return replace(self, **kept, **by, shown=rows[:0], points=self.points[:0])
+        draws = {
+            name: None if errors is None else errors[:, rows]
+            for name in ("clean_errors", "worst_errors")
+            for errors in [getattr(self, name)]
+        }
+        return replace(self, **kept, **by, **draws, shown=rows[:0], points=self.points[:0])
 
     def adversarial(self, x: Tensor) -> Attacked:
         """The inputs at which rows were broken, the clean ones elsewhere.
@@ -135,7 +145,7 @@ class Outcomes:
         return {name: kept for name in names if (kept := getattr(self, name)) is not None}
 
     def notes(self) -> str:
-        names = ("broken_by", "bounded_by", "refused", "certifying")
+        names = ("broken_by", "bounded_by", "refused", "certifying", "tried", "skipped")
         kept = {name: getattr(self, name) for name in names}
         return json.dumps({**kept, "members": [asdict(member) for member in self.members]})
 
@@ -165,9 +175,19 @@ def concatenate(parts: Sequence[Outcomes], all_points: bool = False) -> Outcomes
         members=[member for part in parts for member in part.members],
         refused={name: why for part in parts for name, why in part.refused.items()},
         certifying=sum(part.certifying for part in parts),
+        tried=_summed([part.tried for part in parts]),
+        skipped=dict(sum((Counter(part.skipped) for part in parts), Counter())),
         clean_errors=_beside([part.clean_errors for part in parts]),
         worst_errors=_beside([part.worst_errors for part in parts]),
     )
+
+
+def _summed(parts: Sequence[dict[str, list[float]]]) -> dict[str, list[float]]:
+    names = dict.fromkeys(name for part in parts for name in part)
+    found = {name: [part[name] for part in parts if name in part] for name in names}
+    return {
+        name: [sum(column) for column in zip(*rows, strict=True)] for name, rows in found.items()
+    }
 
 
 def _beside(parts: Sequence[Tensor | None]) -> Tensor | None:

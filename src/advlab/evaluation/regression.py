@@ -36,7 +36,7 @@ def below(outputs: Tensor, y: Tensor) -> Tensor:
 
 def worst_numbers(
     model: Model, x: Tensor, y: Tensor, ball: Threat, plan: Plan, rng: Rng, loss: PerExample,
-    progress: Callable[[str], None] = lambda name: None,
+    progress: Callable[[str], None] = lambda name: None, deadline: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor, list[MemberResult]]:  # fmt: skip
     """The inputs of largest loss that the attacks find, their losses, the clean ones, accounts.
 
@@ -52,12 +52,13 @@ def worst_numbers(
         rng: where they draw from.
         loss: the loss of outputs and targets.
         progress: is told the attack before each pass through the model.
+        deadline: when attacks stop, by the clock `time.monotonic`.
     """
     judged = ModelLoss(model, y, loss)
     ways = (above, below) if y.ndim == 1 else (loss,)
     results, worst, points, clean = [], None, x, None
     for way in ways:
-        cascade = Cascade(ModelLoss(model, y, way), x, ball, rng, plan.draws)
+        cascade = Cascade(ModelLoss(model, y, way), x, ball, rng, plan.draws, deadline=deadline)
         for name, attack in plan.members.items():
             with each_pass(model, partial(progress, name)):
                 cascade.run_member(name, attack)
@@ -77,10 +78,12 @@ def regression_batch(
     model: Model, x: Tensor, y: Tensor, ball: Threat, plan: Plan,
     certificates: Sequence[str | Certificate] | None, rng: Rng,
     progress: Callable[[str], None] = lambda name: None, all_points: bool = False,
-    *, loss: PerExample,
+    deadline: float | None = None, *, loss: PerExample,
 ) -> Outcomes:  # fmt: skip
     """Outcomes whose numbers are losses: clean, the largest found, and an upper bound."""
-    points, worst, clean, results = worst_numbers(model, x, y, ball, plan, rng, loss, progress)
+    points, worst, clean, results = worst_numbers(
+        model, x, y, ball, plan, rng, loss, progress, deadline
+    )
     begun = time.perf_counter()
     far, by, refused = largest_distance(model, x, y, ball, certificates, progress)
     # The loss of an output that is `far` from its target.

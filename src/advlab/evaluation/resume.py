@@ -157,7 +157,7 @@ class _writing:
 def batch_parts(
     computing: Callable[..., Outcomes], model: Callable[[Tensor], Tensor], x: Tensor | str,
     y: Tensor | str, threat: Threat, plan: Plan, certificates: object, batch: int | None, seed: int,
-    points: bool = False,
+    points: bool = False, budget: float | None = None,
 ) -> dict[str, str]:  # fmt: skip
     """All that decides the result, by name: same parts, same numbers, same kind of file.
 
@@ -165,7 +165,7 @@ def batch_parts(
         computing: the function that evaluates a batch, whose code counts.
         model: the model; its code, layers, weights and types count, wherever it was loaded from.
         x, y: the data, by content; of a stream a word, since each batch is checked by itself.
-        threat, plan, certificates, batch, seed, points: the settings.
+        threat, plan, certificates, batch, seed, points, budget: the settings.
     """
     found = Fingerprint()
     with evaluating(model):
@@ -173,7 +173,13 @@ def batch_parts(
     found.add("data: x", x)
     found.add("data: y", y)
     settings = {"threat set": threat, "attacks": plan.members, "certificates": certificates}
-    for name, value in {**settings, "batch": batch, "seed": seed, "points": points}.items():
+    for name, value in {
+        **settings,
+        "batch": batch,
+        "seed": seed,
+        "points": points,
+        "budget": budget,
+    }.items():
         found.add(f"settings: {name}", value)
     found.add("code: what is stored of a batch", computing, list(Outcomes.__dataclass_fields__))
     found.versions()

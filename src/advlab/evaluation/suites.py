@@ -22,6 +22,8 @@ class Plan:
     members: dict[str, Attack]
     suite: bool = True
     """Whether it is after the best bound, whoever finds it; a single attack is measured alone."""
+    certificates: tuple[str, ...] | None = None
+    """Certificates that are in keeping with its time; None for all."""
     randomness: Randomness | None = None
     """How random the model is; None if it is not."""
 
@@ -58,6 +60,8 @@ def _fast() -> dict[str, Attack]:
     }
 
 
+QUICK = ("linear", "ibp", "lipschitz", "crown_ibp", "smoothing")
+"""Certificates whose time grows with the network as that of a few passes through it."""
 SUITES: dict[str, Callable[[], dict[str, Attack]]] = {
     "fast": _fast,
     "standard": AutoAttack("standard").members,
@@ -78,7 +82,7 @@ def plan(attack: Given[Attack | str | None]) -> Plan:
         came = f"the class {name.__name__}" if isinstance(name, type) else f"{name!r:.60}"
         raise AdvlabError("an attack, or the name of one", came, "for example PGD(steps=50)")
     if name in SUITES:
-        return Plan(name, SUITES[name]())
+        return Plan(name, SUITES[name](), certificates=QUICK if name == "fast" else None)
     if name in ATTACKS:
         return plan(_made(name))
     known = ", ".join([*SUITES, *ATTACKS])

@@ -1,8 +1,11 @@
 """From what became of each example to the errors, intervals and accounts of an evaluation."""
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
+from ..attacks import MemberResult
 from ..certify import Smoothed
 from ..losses import evaluating
 from .checks import CheckContext, CheckResults
@@ -36,6 +39,9 @@ def summarise(
         members=members,
         certificates=outcomes.certified_counts(),
         refused=outcomes.refused,
+        certificates_tried=outcomes.tried,
+        budget=context.budget,
+        skipped=_skipped(outcomes, members, checked),
         certifying_seconds=outcomes.certifying,
         seconds=max(seconds, worked),
         batch=size,
@@ -46,6 +52,14 @@ def summarise(
         examples=tuple(_examples(context, outcomes)),
         broken_by=outcomes.labels(),
     )
+
+
+def _skipped(
+    outcomes: Outcomes, members: Sequence[MemberResult], checked: CheckResults
+) -> dict[str, int]:
+    """What there was no time for."""
+    attacks = {one.name: one.skipped for one in members if one.skipped}
+    return {**attacks, **outcomes.skipped, **{f"check: {name}": 0 for name in checked.skipped}}
 
 
 def _uncertain(context: CheckContext, outcomes: Outcomes) -> Tensor:

@@ -1,6 +1,7 @@
 """The cascade of an ensemble: members in turn, each on the rows that the ones before it left."""
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 
 import torch
@@ -14,9 +15,12 @@ from ..base import Attack, Attacked, BestSoFar, Loss
 from .channels_last import relaid
 from .margins import classifies, rows_may_leave
 from .random_models import FRESH, Judgement, MeanOverDraws, error_rate, judge, unhurried
+from .time_limit import OutOfTime, is_over, time_limit
 
 CLEAN, FINAL = "clean", "fresh draws"
 """The names under which the looks at the clean inputs, and at what was found, are accounted for."""
+PART = 64
+"""Rows at a time where there is a deadline."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class MemberResult:
     forwards: int
     """Rows that it sent forward through the model, and, for `backwards`, back."""
     backwards: int
+    skipped: int = 0
+    """Rows of these that it was not sent to, or not to its end, for lack of time."""
 
     def __add__(self, other: "MemberResult") -> "MemberResult":
         """The account of the same member on the rows of both."""
@@ -42,6 +48,7 @@ class MemberResult:
             self.seconds + other.seconds,
             self.forwards + other.forwards,
             self.backwards + other.backwards,
+            self.skipped + other.skipped,
         )
 
 
@@ -67,6 +74,8 @@ class Cascade:
         rng: one generator, or one per replicate of a stack.
         draws: evaluations averaged wherever a value is judged, for models that are random.
         climbing: evaluations averaged where members climb; as many if left out.
+        deadline: when members stop, by the clock `time.monotonic`. What they have found by then is
+            kept; their accounts say which rows were left.
 
     Attributes:
         clean: the margin of each clean input (the loss itself where there are no classes).
@@ -78,11 +87,12 @@ class Cascade:
 
     def __init__(
         self, loss: Loss, x: Tensor, threat: Threat, rng: Rng, draws: int = 1,
-        climbing: int | None = None,
+        climbing: int | None = None, deadline: float | None = None,
     ):  # fmt: skip
         begun = time.perf_counter()
         self.x, self.threat, self.rng, self.draws = x, threat, rng, draws
         self.climbing = draws if climbing is None else climbing
+        self.deadline = deadline
         self.clean_errors = self.worst_errors = torch.zeros(0, len(x), dtype=torch.bool)
         self.loss, value, self.classes = self._judged(loss)
         self.clean = BestSoFar(loss, x).checked(value)
@@ -131,20 +141,37 @@ class Cascade:
         """Send an attack to the rows that stand, and account for it."""
         begun, before = time.perf_counter(), self.broken
         index = (self.standing if self._leaving else torch.ones_like(before)).nonzero()[:, 0]
-        passes = (0, 0)
+        passes, skipped = (0, 0), 0
         if len(index) and self.threat.radius > 0:
-            passes = self._search(attack, index)
+            *passes, skipped = self._search_in_time(attack, index)
         broken = int((self.broken & ~before).sum())
-        result = MemberResult(name, len(index), broken, time.perf_counter() - begun, *passes)
+        seconds = time.perf_counter() - begun
+        result = MemberResult(name, len(index), broken, seconds, *passes, skipped)
         self.results.append(result)
         return result
+
+    def _search_in_time(self, attack: Attack, index: Tensor) -> tuple[int, int, int]:
+        """Rows forward, rows back, and rows left for lack of time. Under a deadline rows go in
+        small parts: what a part has found is kept, one that is cut may lose some of it."""
+        forwards = backwards = skipped = 0
+        small = self.deadline is not None and self._leaving
+        for part in index.split(PART) if small else (index,):
+            if is_over(self.deadline):
+                skipped += len(part)
+                continue
+            passes = self._search(attack, part)
+            forwards, backwards = forwards + passes[0], backwards + passes[1]
+            skipped += len(part) if is_over(self.deadline) else 0
+        return forwards, backwards, skipped
 
     def _search(self, attack: Attack, index: Tensor) -> tuple[int, int]:
         """Take over the worst points of some rows; the rows that went forward and back for it."""
         if self.random:
             return self._search_mean(attack, index)
         climbed, x, clean = _rows(self._climbed, index), self.x[index], self.clean[index]
-        found, forwards, backwards = search(attack, climbed, x, self.threat, self.rng, clean)
+        found, forwards, backwards = search(
+            attack, climbed, x, self.threat, self.rng, clean, self.deadline
+        )
         value = found.loss
         if self._climbed is not self.loss:
             value = mean_value(_rows(self.loss, index), found.x, self.draws)
@@ -162,7 +189,9 @@ class Cascade:
         if inside > 1 and isinstance(climbed, ModelLoss):
             climbed = climbed.under(MeanOverDraws(climbed.model, inside))
         clean = self.clean[index]
-        found, *passes = search(unhurried(attack), climbed, x, self.threat, self.rng, clean)
+        found, *passes = search(
+            unhurried(attack), climbed, x, self.threat, self.rng, clean, self.deadline
+        )
         seen = judge(_rows(self.loss, index), found.x, self.draws)  # type: ignore[arg-type]
         self._take_over(seen, found.x, index)
         forwards, backwards = (inside * rows for rows in passes)
@@ -192,8 +221,9 @@ class Cascade:
 
 
 def search(
-    attack: Attack, loss: Loss, x: Tensor, threat: Threat, rng: Rng, clean: Tensor | None = None
-) -> tuple[Attacked, int, int]:
+    attack: Attack, loss: Loss, x: Tensor, threat: Threat, rng: Rng, clean: Tensor | None = None,
+    deadline: float | None = None,
+) -> tuple[Attacked, int, int]:  # fmt: skip
     """An attack's answer, and the rows that it sent forward and back through the model.
 
     Args:
@@ -203,11 +233,13 @@ def search(
         threat: the set around each.
         rng: where it draws from.
         clean: the loss at the clean inputs, if it is known.
+        deadline: when to stop with what was found, by the clock `time.monotonic`.
     """
     best = BestSoFar(loss, x)
     if clean is not None:
         best.note(best.x, clean)
-    attack.search(best, threat, rng)
+    with suppress(OutOfTime), time_limit(getattr(loss, "model", loss), deadline):
+        attack.search(best, threat, rng)
     attack._check_inside(best.worst.x, best.x, threat)
     return best.worst, best.forwards, best.backwards
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...attacks import MemberResult
+from ...attacks._engine.time_limit import OutOfTime, is_over, time_limit
 from ..evaluation import CheckWarning, Curve
 from ..outcomes import Counterexample
 from .comparison_attacks import ComparisonAttacks
@@ -38,6 +39,8 @@ class CheckResults:
     members: list[MemberResult] = field(default_factory=list)
     counterexamples: list[Counterexample] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    """Checks for which there was no time."""
 
 
 def check_before_attack(context: CheckContext) -> list[CheckWarning]:
@@ -45,16 +48,34 @@ def check_before_attack(context: CheckContext) -> list[CheckWarning]:
     return [warning for check in BEFORE_ATTACK for warning in check(context)]
 
 
-def check_result(context: CheckContext) -> CheckResults:
-    """What only the attack's own result can show."""
+def check_result(context: CheckContext, deadline: float | None = None) -> CheckResults:
+    """What only the attack's own result can show.
+
+    Args:
+        context: the model, the examples, and what became of them.
+        deadline: when checks stop, by the clock `time.monotonic`; the others are named.
+    """
     if context.ball.radius == 0:
         return CheckResults()
     compared = ComparisonAttacks(context)
-    compared.black_box()
-    compared.transfers()
     found = CheckResults(compared.warnings, compared.members, compared.counterexamples)
-    for check in (over_radii, over_steps):
-        curve, warnings = check(context)
-        found.curves.append(curve)
-        found.warnings += warnings
+
+    def keep(checked: tuple[Curve, list[CheckWarning]]) -> None:
+        found.curves.append(checked[0])
+        found.warnings += checked[1]
+
+    checks: dict[str, Callable[[], object]] = {
+        "black box": compared.black_box,
+        "transfer": compared.transfers,
+        "larger radii": lambda: keep(over_radii(context)),
+        "more steps": lambda: keep(over_steps(context)),
+    }
+    for name, check in checks.items():
+        try:
+            if is_over(deadline):
+                raise OutOfTime
+            with time_limit(context.model, deadline):
+                check()
+        except OutOfTime:
+            found.skipped.append(name)
     return found

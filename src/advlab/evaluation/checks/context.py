@@ -39,6 +39,8 @@ class CheckContext:
     """What rows are judged by: the margin, or a loss where there are no classes."""
     rows: Tensor | None = None
     """Where x is some of the data only: the places of its rows there."""
+    budget: float | None = None
+    """Seconds for the whole evaluation, if there is a limit."""
     unchosen: int | None = None
     """Where some rows were kept for what became of them: how many, the first, were not."""
 

@@ -12,7 +12,6 @@ class InputSets:
     def __init__(self, center: Tensor, threat: Threat):
         self.center, self.threat = center, threat
         self.low, self.high = threat.interval(center)
-        self.largest_norm = threat.radius + threat.norm_of(center)
 
     def __len__(self) -> int:
         return len(self.center)
@@ -26,5 +25,14 @@ class InputSets:
         support = self.threat.support if exact else self.threat.support_bound
         value = support(a, center)
         if self.threat.within_radius:
-            return value, self.threat.dual_norm(a) * self.largest_norm[rows]
+            return value, self.magnitude(a, rows)
         return value, torch.maximum(value.abs(), self.threat.support_bound(-a, center).abs())
+
+    def magnitude(self, a: Tensor, rows: Tensor) -> Tensor:
+        """At least the sum of |a_i x_i| anywhere in the sets of these rows, within their radius.
+
+        sum |a_i| |c_i| and, by the dual norm, what a move adds; frozen features count with the
+        center alone.
+        """
+        at_center = (a * self.center[rows]).abs().flatten(1).sum(1)
+        return at_center + self.threat.radius * self.threat.dual_norm(a)

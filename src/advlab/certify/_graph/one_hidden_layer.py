@@ -84,7 +84,7 @@ class OneHiddenLayer:
     @classmethod
     def of(cls, graph: Graph, sets: InputSets) -> "OneHiddenLayer":
         """The layer of a network that has no other nonlinear operation than its ReLUs."""
-        none = sets.largest_norm[:0]
+        none = sets.center.flatten(1)[:0, 0]
         rows, shift, slopes = [sets.center[:0].flatten(1)], [none], [none]
         for k in graph.nonlinear():
             node = graph.nodes[k]
@@ -126,13 +126,13 @@ class OneHiddenLayer:
         direct = found.get(0, torch.zeros(len(a), *self.sets.center.shape[1:])).cpu()
         slopes, constants = _numpy(direct.double().flatten(1)), _numpy(back.constant.cpu().double())
         unit = torch.finfo(a.dtype).eps * graph.rounding
-        threat, largest = self.sets.threat, self.sets.largest_norm
+        terms = self.sets.magnitude(direct.to(self.sets.center), rows)
         for i, row in enumerate(rows.tolist()):
             leaking = weights[i] * self.negative_slopes
             low, high = self.low[row], self.high[row]
             size = np.abs(weights[i]) @ np.maximum(np.abs(low), np.abs(high))
             size += float(back.magnitude[i])
-            size += float(threat.dual_norm(direct[i].flatten()) * largest[row])
+            size += float(terms[i])
             yield Score(
                 self.rows, self.shift, low, high, weights[i] - leaking,
                 slopes[i] + leaking @ self.rows, constants[i] + leaking @ self.shift, unit * size,

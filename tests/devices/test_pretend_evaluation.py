@@ -1,5 +1,6 @@
 """Evaluations and one-line attacks on the pretend device, with data there or left on the CPU."""
 
+import numpy as np
 import pytest
 import torch
 from evaluated_nets import blobs, trained
@@ -74,10 +75,10 @@ def test_adversarial_inputs_are_saved_from_the_device(tmp_path):
     with PretendDevice() as device:
         x, y = (part.to(device.place) for part in blobs(6))
         model = trained().to(device.place)
-        path = advlab.attack(model, x, y, BALL, PGD(steps=2), quiet=True).save(
-            tmp_path / "adv.npz", y=y
-        )
-    assert path.is_file()
+        found = advlab.attack(model, x, y, BALL, PGD(steps=2), quiet=True)
+        path = found.save(tmp_path / "adv.npz", y=y)
+        kept = np.load(path)
+        assert torch.equal(torch.from_numpy(kept["x"]), found.x.cpu())
 
 
 def test_a_model_of_one_output_with_labels_on_the_cpu():

@@ -64,6 +64,10 @@ Resume = Annotated[bool, typer.Option("--resume", help="Go on where a stopped ru
 Reuse = Annotated[
     bool, typer.Option("--reuse", help="With --resume: keep batches that other code or data made.")
 ]
+Device = Annotated[
+    str,
+    typer.Option(help="Where the model runs: cpu, cuda, cuda:1, mps, or auto, the best there is."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -89,6 +93,7 @@ def attack(
     checks: Checks = True,
     certificates: Certificates = True,
     save: Save = None,
+    device: Device = "auto",
 ) -> None:
     """Bracket the robust error of a model: from below by attacks, from above by certificates.
 
@@ -104,14 +109,16 @@ def attack(
       advlab attack my_nets:net mnist --eps 0.1 --attack fast --json
       advlab attack my_nets:net mnist --eps 0.1 --resume
       advlab attack my_nets:net mnist --eps 0.1 --save adv.npz
+      advlab attack my_nets:net mnist --eps 0.1 --device cuda
       advlab attack my_nets:net mnist --eps 0.1 --attack my_module:MyAttack
     """
     from ..core.datafiles import recording
+    from ..core.devices import choose_device, moved
     from ..lab.evaluations import evaluation_origin
     from . import examples
     from .models import load_attack, load_model
 
-    own = attack if ":" in attack else None
+    own, place = attack if ":" in attack else None, choose_device(device)
     chosen = attack if own is None else load_attack(own)
     ball = _ball(norm, eps, examples.usual_box(data) if box is None else examples.box(box))
     with recording() as read:
@@ -130,10 +137,12 @@ def attack(
         "batch": batch,
         "checks": checks,
         "reuse": reuse,
-        "transfer": load_model(transfer, trust=trust)[0] if transfer else None,
+        "transfer": moved(load_model(transfer, trust=trust)[0], place) if transfer else None,
     }
-    found = _evaluate(net, sample, ball, seed, folder / "batches", resume, settings)
+    store = folder / "batches"
+    found = _evaluate(moved(net, place), sample, ball, seed, store, resume, settings)
     about = _about(found, sample, ball, model, data, eps, seed, checks)
+    about["device"] = str(place)
     _write(folder, about, made_by, found, sample)
     if save is not None and found.adversarial is not None:
         found.adversarial.save(save, rows=sample.rows, y=sample.y)

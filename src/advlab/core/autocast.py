@@ -34,7 +34,7 @@ class Autocast(nn.Module):
     def forward(self, x: Tensor) -> Any:
         with ExitStack() as stack:
             for kind, dtype in self.kinds:
-                # Without its cache: inside the caller's own context copies of weights outlive steps.
+                # Without its cache, which in the caller's own context outlives the weights' moves.
                 stack.enter_context(torch.autocast(kind, dtype=dtype, cache_enabled=False))
             return self.model(x)
 

@@ -1,6 +1,7 @@
 """Where tensors are: the device of a model, the devices of a machine, and what is free to ask."""
 
 from itertools import chain
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -48,6 +49,24 @@ def choose_device(name: str) -> torch.device:
     if not present.get(kind, True) or (number and int(number) >= torch.cuda.device_count()):
         here = ", ".join(["cpu", *(one for one, here in present.items() if here)])
         raise AdvlabError(
-            "a device that this machine has", f"{name}, of {here}", "use --device auto"
+            f"a device of this machine, {here}", name, "auto takes the best"
         )
     return torch.device(name)
+
+
+def moved(model: Any, device: torch.device) -> Any:
+    """A network on a device; a function is handed on, as it has no weights to move.
+
+    Args:
+        model: the network, which is moved in place.
+        device: where to.
+    """
+    if not isinstance(model, nn.Module):
+        return model
+    weights = chain(model.parameters(), model.buffers())
+    if device.type == "mps" and any(weight.dtype == torch.float64 for weight in weights):
+        raise AdvlabError(
+            "weights of at most 32 bits, as mps has no float64", "float64",
+            "make the model with .float(), or choose the device cpu",
+        )  # fmt: skip
+    return model.to(device)

@@ -21,7 +21,12 @@ Model = Annotated[
     str,
     typer.Argument(help="module:object, file.py:object, .safetensors, .pt2, TorchScript, .onnx."),
 ]
-Data = Annotated[str, typer.Argument(help="An .npz file with x and y, or mnist or cifar10.")]
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="An .npz file with x and y, a folder of images (class/name.png), mnist or cifar10."
+    ),
+]
 Norm = Annotated[Literal["l1", "l2", "linf"], typer.Option(help="The norm of the perturbation.")]
 Eps = Annotated[str, typer.Option(help="The largest perturbation: a number or a fraction.")]
 Limits = Annotated[
@@ -64,6 +69,17 @@ Resume = Annotated[bool, typer.Option("--resume", help="Go on where a stopped ru
 Reuse = Annotated[
     bool, typer.Option("--reuse", help="With --resume: keep batches that other code or data made.")
 ]
+OutputKind = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        help="What outputs mean: auto, scores, logit, probability, multilabel or regression.",
+    ),
+]
+Classes = Annotated[
+    str | None,
+    typer.Option(help="Labels in the order of the outputs, such as cat,dog, if not 0, 1, ..."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -89,6 +105,8 @@ def attack(
     checks: Checks = True,
     certificates: Certificates = True,
     save: Save = None,
+    output: OutputKind = "auto",
+    classes: Classes = None,
 ) -> None:
     """Bracket the robust error of a model: from below by attacks, from above by certificates.
 
@@ -105,12 +123,18 @@ def attack(
       advlab attack my_nets:net mnist --eps 0.1 --resume
       advlab attack my_nets:net mnist --eps 0.1 --save adv.npz
       advlab attack my_nets:net mnist --eps 0.1 --attack my_module:MyAttack
+      advlab attack net.onnx photos/test --eps 8/255 --attack fast
+      advlab attack my_models:forest table.npz --eps 0.1 --box none
+      advlab attack my_nets:detector data.npz --eps 0.1 --output probability --classes no,yes
+      advlab attack my_nets:prices data.npz --eps 0.1 --output regression
     """
     from ..core.datafiles import recording
+    from ..evaluation import Output
     from ..lab.evaluations import evaluation_origin
     from . import examples
     from .models import load_attack, load_model
 
+    read_as = Output(output, None if classes is None else examples.labels(classes))
     own = attack if ":" in attack else None
     chosen = attack if own is None else load_attack(own)
     ball = _ball(norm, eps, examples.usual_box(data) if box is None else examples.box(box))
@@ -130,13 +154,15 @@ def attack(
         "batch": batch,
         "checks": checks,
         "reuse": reuse,
+        "output": read_as,
         "transfer": load_model(transfer, trust=trust)[0] if transfer else None,
     }
     found = _evaluate(net, sample, ball, seed, folder / "batches", resume, settings)
     about = _about(found, sample, ball, model, data, eps, seed, checks)
     _write(folder, about, made_by, found, sample)
     if save is not None and found.adversarial is not None:
-        found.adversarial.save(save, rows=sample.rows, y=sample.y)
+        targets = {} if sample.y is None else {"y": sample.y}
+        found.adversarial.save(save, rows=sample.rows, **targets)
         _say(f"perturbed inputs: {save}")
     if as_json:
         print(json.dumps({**about, "folder": str(folder)}))
@@ -165,7 +191,7 @@ def _evaluate(
     rng = generator("attack", seed)
     try:
         return evaluate(
-            net, sample.x, sample.y, ball, rng=rng, progress=True, store=store, **settings
+            net, *sample.data, ball=ball, rng=rng, progress=True, store=store, **settings
         )
     except KeyboardInterrupt:
         _say(f"stopped; the same command with --resume goes on from {store}")
@@ -192,12 +218,12 @@ def _stem(word: str) -> str:
 
 def _notes(sample: "Sample", ball: "Ball", seed: int) -> list[str]:
     notes = []
-    if len(sample.y) < sample.total:
+    if len(sample.rows) < sample.total:
         notes.append(
-            f"{len(sample.y)} of {sample.total} examples, drawn at random (seed {seed}); --n 0 "
+            f"{len(sample.rows)} of {sample.total} examples, drawn at random (seed {seed}); --n 0 "
             "takes all"
         )
-    low, high = float(sample.x.min()), float(sample.x.max())
+    low, high = sample.limits or (-1.0, 2.0)
     if ball.box is None and low >= 0 and high <= 1:
         notes.append("inputs lie in [0, 1] but there is no box: --box 0,1 keeps perturbed ones in")
     return notes

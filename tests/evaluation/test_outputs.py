@@ -31,7 +31,7 @@ def affine(outputs: int) -> nn.Linear:
 
 
 def corners(net) -> torch.Tensor:
-    """Outputs at all corners of the linf ball, (corners, n, outputs): the worst of an affine map."""
+    """Outputs at all corners of the linf ball, (corners, n, outputs): an affine map's worst."""
     with torch.no_grad():
         return torch.stack([net(X + RADIUS * corner) for corner in CORNERS])
 

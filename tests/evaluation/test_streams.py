@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from itertools import pairwise
 
 import forms
 import pytest
@@ -89,7 +90,7 @@ def test_a_stream_that_was_stopped_goes_on_and_other_data_are_named(tmp_path, mo
 
 
 def test_checks_of_a_stream_break_rows_of_the_data():
-    """A model without gradients: only the check by queries breaks rows, and names the right ones."""
+    """A model without gradients: only the check by queries breaks rows, and names them right."""
     net = forms.Net()
 
     class NoGradient(torch.nn.Module):
@@ -134,7 +135,7 @@ def test_an_even_sample_is_spread_over_all_rows(count):
         sample.offer(row, torch.tensor(row), torch.tensor(0))
     rows = list(sample.rows)
     assert min(64, count) <= len(rows) <= 128
-    steps = {b - a for a, b in zip(rows, rows[1:], strict=False)}
+    steps = {b - a for a, b in pairwise(rows)}
     assert len(steps) <= 1
     assert rows[0] == 0
     assert count - rows[-1] <= sample.stride

@@ -86,7 +86,7 @@ def test_regressors_clusters_and_outliers():
 
 
 def test_what_is_no_fitted_estimator_of_rows_is_refused():
-    with pytest.raises(AdvlabError, match="an estimator, fitted.*not fitted yet"):
+    with pytest.raises(AdvlabError, match=r"an estimator, fitted.*not fitted yet"):
         advlab.evaluate(LogisticRegression(), X, TWO, BALL)
     with pytest.raises(AdvlabError, match="takes rows of 2 numbers"):
         advlab.evaluate(LogisticRegression().fit(X, TWO), X[:, :2], TWO, BALL)

@@ -13,13 +13,16 @@ import zipfile
 from pathlib import Path
 
 import evaluated_nets as nets
+import numpy as np
 import pytest
 import torch
 
 import advlab
+from advlab.attacks import Square
 from advlab.core import sandbox
 from advlab.core.errors import AdvlabError
 from advlab.models import SandboxedModel
+from advlab.threats import Ball
 
 pytestmark = pytest.mark.skipif(sandbox.missing() is not None, reason=str(sandbox.missing()))
 X, Y = nets.blobs(10)
@@ -244,3 +247,29 @@ def test_where_there_is_no_sandbox_trust_is_asked_for(program, monkeypatch):
     monkeypatch.setattr(sandbox, "missing", lambda: "no sandbox on this planet")
     with pytest.raises(AdvlabError, match=r"on this planet; .*--trust"):
         SandboxedModel(program, "export")
+
+
+def test_an_onnx_file_is_attacked_by_its_path(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    weights = np.random.default_rng(0).normal(size=(4, 3)).astype(np.float32)
+    helper, number = onnx.helper, onnx.TensorProto.FLOAT
+    for rows, name in ((None, "net.onnx"), (5, "five.onnx")):
+        graph = helper.make_graph(
+            [helper.make_node("MatMul", ["x", "w"], ["z"])],
+            "net",
+            [helper.make_tensor_value_info("x", number, [rows, 4])],
+            [helper.make_tensor_value_info("z", number, [rows, 3])],
+            [onnx.numpy_helper.from_array(weights, "w")],
+        )
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+        onnx.save(made, tmp_path / name)
+        x = torch.rand(12, 4, generator=torch.Generator().manual_seed(0))
+        y = (x @ torch.from_numpy(weights)).argmax(1)
+        found = advlab.evaluate(
+            str(tmp_path / name), x, y, Ball("linf", 0.2), Square(queries=40), checks=False
+        )
+        assert found.clean_error == 0
+        assert found.robust_error > 0
+    with pytest.raises(AdvlabError, match=r"an ONNX file; got .*gone\.onnx, which does not exist"):
+        advlab.evaluate(tmp_path / "gone.onnx", x, y, Ball("linf", 0.2))

@@ -21,7 +21,12 @@ Model = Annotated[
     str,
     typer.Argument(help="module:object, file.py:object, .safetensors, .pt2, TorchScript, .onnx."),
 ]
-Data = Annotated[str, typer.Argument(help="An .npz file with x and y, or mnist or cifar10.")]
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="An .npz file with x and y, a folder of images (class/name.png), mnist or cifar10."
+    ),
+]
 Norm = Annotated[Literal["l1", "l2", "linf"], typer.Option(help="The norm of the perturbation.")]
 Eps = Annotated[str, typer.Option(help="The largest perturbation: a number or a fraction.")]
 Limits = Annotated[
@@ -68,6 +73,24 @@ Device = Annotated[
     str,
     typer.Option(help="Where the model runs: cpu, cuda, cuda:1, mps, or auto, the best there is."),
 ]
+OutputKind = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        help="What outputs mean: auto, scores, logit, probability, multilabel or regression.",
+    ),
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(help="Time for everything, such as 90s or 2m: the cheap and promising first."),
+]
+Curve = Annotated[
+    bool, typer.Option("--curve", help="Also bracket the robust error over all radii.")
+]
+Classes = Annotated[
+    str | None,
+    typer.Option(help="Labels in the order of the outputs, such as cat,dog, if not 0, 1, ..."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
 
 
@@ -94,6 +117,10 @@ def attack(
     certificates: Certificates = True,
     save: Save = None,
     device: Device = "auto",
+    output: OutputKind = "auto",
+    classes: Classes = None,
+    budget: Budget = None,
+    curve: Curve = False,
 ) -> None:
     """Bracket the robust error of a model: from below by attacks, from above by certificates.
 
@@ -111,13 +138,19 @@ def attack(
       advlab attack my_nets:net mnist --eps 0.1 --save adv.npz
       advlab attack my_nets:net mnist --eps 0.1 --device cuda
       advlab attack my_nets:net mnist --eps 0.1 --attack my_module:MyAttack
+      advlab attack net.onnx photos/test --eps 8/255 --attack fast
+      advlab attack my_models:forest table.npz --eps 0.1 --box none
+      advlab attack my_nets:detector data.npz --eps 0.1 --output probability --classes no,yes
+      advlab attack my_nets:prices data.npz --eps 0.1 --output regression
     """
     from ..core.datafiles import recording
     from ..core.devices import choose_device, moved
+    from ..evaluation import Output
     from ..lab.evaluations import evaluation_origin
     from . import examples
     from .models import load_attack, load_model
 
+    read_as = Output(output, None if classes is None else examples.labels(classes))
     own, place = attack if ":" in attack else None, choose_device(device)
     chosen = attack if own is None else load_attack(own)
     ball = _ball(norm, eps, examples.usual_box(data) if box is None else examples.box(box))
@@ -137,6 +170,8 @@ def attack(
         "batch": batch,
         "checks": checks,
         "reuse": reuse,
+        "output": read_as,
+        "budget": budget,
         "transfer": moved(load_model(transfer, trust=trust)[0], place) if transfer else None,
     }
     store = folder / "batches"
@@ -145,7 +180,8 @@ def attack(
     about["device"] = str(place)
     _write(folder, about, made_by, found, sample)
     if save is not None and found.adversarial is not None:
-        found.adversarial.save(save, rows=sample.rows, y=sample.y)
+        targets = {} if sample.y is None else {"y": sample.y}
+        found.adversarial.save(save, rows=sample.rows, **targets)
         _say(f"perturbed inputs: {save}")
     if as_json:
         print(json.dumps({**about, "folder": str(folder)}))
@@ -174,7 +210,7 @@ def _evaluate(
     rng = generator("attack", seed)
     try:
         return evaluate(
-            net, sample.x, sample.y, ball, rng=rng, progress=True, store=store, **settings
+            net, *sample.data, ball=ball, rng=rng, progress=True, store=store, **settings
         )
     except KeyboardInterrupt:
         _say(f"stopped; the same command with --resume goes on from {store}")
@@ -201,12 +237,12 @@ def _stem(word: str) -> str:
 
 def _notes(sample: "Sample", ball: "Ball", seed: int) -> list[str]:
     notes = []
-    if len(sample.y) < sample.total:
+    if len(sample.rows) < sample.total:
         notes.append(
-            f"{len(sample.y)} of {sample.total} examples, drawn at random (seed {seed}); --n 0 "
+            f"{len(sample.rows)} of {sample.total} examples, drawn at random (seed {seed}); --n 0 "
             "takes all"
         )
-    low, high = float(sample.x.min()), float(sample.x.max())
+    low, high = sample.limits or (-1.0, 2.0)
     if ball.box is None and low >= 0 and high <= 1:
         notes.append("inputs lie in [0, 1] but there is no box: --box 0,1 keeps perturbed ones in")
     return notes

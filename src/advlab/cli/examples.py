@@ -105,6 +105,12 @@ def box(text: str) -> Box | None:
     return low, high
 
 
+def labels(text: str) -> tuple[int | str, ...]:
+    """The labels of "cat,dog", or of "3,7" as numbers."""
+    words = [word.strip() for word in text.split(",")]
+    return tuple(int(word) if word.lstrip("-").isdigit() else word for word in words)
+
+
 def usual_box(source: str) -> Box | None:
     """Images by name and those of a folder are in [0, 1]; nothing is known of other data."""
     return (0.0, 1.0) if source in SETS or Path(source).is_dir() else None

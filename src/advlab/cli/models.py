@@ -21,7 +21,8 @@ from ..attacks import Attack
 from ..core.errors import AdvlabError
 from ..core.inputs import TROUBLES, whole_line
 
-Model = Callable[[Tensor], Tensor]
+Model = Callable[[Tensor], Tensor] | Any
+"""A network, a function, or an estimator with `predict`."""
 KINDS = "module:object, or a .safetensors, .pt2, TorchScript or .onnx file"
 PICKLES = (".pkl", ".pickle", ".joblib", ".dill", ".ckpt", ".bin")
 CONVERT = (
@@ -101,7 +102,7 @@ def from_import(source: str) -> Model:
         made = made if needed else _made(made, source)
     if not callable(made) and not _estimates(made):
         raise AdvlabError(f"a model or a function that makes one in {source}", type(made).__name__)
-    return made  # type: ignore[return-value]
+    return made
 
 
 def _estimates(found: Any) -> bool:

@@ -44,11 +44,12 @@ def render_evaluation(about: Mapping[str, Any], examples: Sequence[Mapping]) -> 
 
 
 def _bars(about: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Each error with its interval, as parts of a line from 0 to 1."""
+    """Each error with its interval, as parts of a line from 0 to 1; losses of a regression."""
+    what = "error" if about["robust_error"] is not None else "loss"
     names = {
-        "clean_error": "Clean error",
-        "robust_error": "Robust error, at least",
-        "certified_error": "Robust error, at most",
+        f"clean_{what}": f"Clean {what}",
+        f"robust_{what}": f"Robust {what}, at least",
+        f"certified_{what}": f"Robust {what}, at most",
     }
     bars = []
     for key, name in names.items():

@@ -136,6 +136,8 @@ def attack(
       advlab attack my_nets:net mnist --eps 0.1 --attack fast --json
       advlab attack my_nets:net mnist --eps 0.1 --resume
       advlab attack my_nets:net mnist --eps 0.1 --save adv.npz
+      advlab attack my_nets:net mnist --eps 0.1 --budget 2m
+      advlab attack my_nets:net mnist --eps 0.1 --curve
       advlab attack my_nets:net mnist --eps 0.1 --device cuda
       advlab attack my_nets:net mnist --eps 0.1 --attack my_module:MyAttack
       advlab attack net.onnx photos/test --eps 8/255 --attack fast
@@ -143,11 +145,43 @@ def attack(
       advlab attack my_nets:detector data.npz --eps 0.1 --output probability --classes no,yes
       advlab attack my_nets:prices data.npz --eps 0.1 --output regression
     """
+    settings = {
+        "points": save is not None,
+        "certificates": None if certificates else (),
+        "batch": batch,
+        "checks": checks,
+        "reuse": reuse,
+        "budget": budget,
+    }
+    found, about, folder = run_attack(
+        model, data, eps, norm=norm, box=box, attack=attack, n=n, out=out, resume=resume, seed=seed,
+        architecture=architecture, trust=trust, transfer=transfer, split=split, data_dir=data_dir,
+        save=save, device=device, output=output, classes=classes, curve=curve, settings=settings,
+    )  # fmt: skip
+    if as_json:
+        print(json.dumps({**about, "folder": str(folder)}))
+    else:
+        _print(found, folder, about)
+
+
+def run_attack(
+    model: str, data: str, eps: str, *, norm: Literal["l1", "l2", "linf"], box: str | None,
+    attack: str, n: int, seed: int, settings: dict[str, Any], out: Path | None = None,
+    resume: bool = False, architecture: str | None = None, trust: bool = False,
+    transfer: str | None = None, split: Literal["train", "test"] = "test",
+    data_dir: Path | None = None, save: Path | None = None, device: str = "auto",
+    output: str = "auto", classes: str | None = None, curve: bool = False,
+) -> "tuple[Evaluation, dict[str, Any], Path]":  # fmt: skip
+    """Evaluate a model and write all files; what was found, evaluation.json, and the folder.
+
+    The arguments are those of the command; `settings` are those that `evaluate` takes.
+    """
     from ..core.datafiles import recording
     from ..core.devices import choose_device, moved
     from ..evaluation import Output
     from ..lab.evaluations import evaluation_origin
     from . import examples
+    from .curve import curve_of
     from .models import load_attack, load_model
 
     read_as = Output(output, None if classes is None else examples.labels(classes))
@@ -163,30 +197,20 @@ def attack(
     folder = out or Path("runs") / "attack" / _name(model, data, norm, eps)
     for note in [*notes, *_notes(sample, ball, seed)]:
         _say(f"note: {note}")
-    settings = {
-        "attack": chosen,
-        "points": save is not None,
-        "certificates": None if certificates else (),
-        "batch": batch,
-        "checks": checks,
-        "reuse": reuse,
-        "output": read_as,
-        "budget": budget,
-        "transfer": moved(load_model(transfer, trust=trust)[0], place) if transfer else None,
-    }
-    store = folder / "batches"
-    found = _evaluate(moved(net, place), sample, ball, seed, store, resume, settings)
-    about = _about(found, sample, ball, model, data, eps, seed, checks)
+    other = moved(load_model(transfer, trust=trust)[0], place) if transfer else None
+    settings = {**settings, "attack": chosen, "output": read_as, "transfer": other}
+    net, store = moved(net, place), folder / "batches"
+    found = _evaluate(net, sample, ball, seed, store, resume, settings)
+    about = _about(found, sample, ball, model, data, eps, seed, bool(settings["checks"]))
     about["device"] = str(place)
+    if curve:
+        about["robustness_curve"] = curve_of(net, sample, ball, seed, settings, folder)
     _write(folder, about, made_by, found, sample)
     if save is not None and found.adversarial is not None:
         targets = {} if sample.y is None else {"y": sample.y}
         found.adversarial.save(save, rows=sample.rows, **targets)
         _say(f"perturbed inputs: {save}")
-    if as_json:
-        print(json.dumps({**about, "folder": str(folder)}))
-    else:
-        _print(found, folder)
+    return found, about, folder
 
 
 def _ball(norm: Literal["l1", "l2", "linf"], eps: str, box: tuple[float, float] | None) -> "Ball":
@@ -295,14 +319,20 @@ def _write(
         for one in found.examples
     ]
     write_evaluation(about, pictures, folder / "report.html")
-    files = [folder / "report.html", *sorted((folder / "batches").glob("[!.]*"))]
+    curve = [folder / f"curve.{kind}" for kind in ("csv", "svg", "png")]
+    curve = curve if "robustness_curve" in about else []
+    files = [folder / "report.html", *curve, *sorted((folder / "batches").glob("[!.]*"))]
     sums = {path.relative_to(folder).as_posix(): file_checksum(path) for path in files}
     sealed = seal(json.dumps({**about, "made_by": made_by, "sha256": sums}, indent=1))
     write_page(sealed, folder / "evaluation.json")
 
 
-def _print(found: "Evaluation", folder: Path) -> None:
+def _print(found: "Evaluation", folder: Path, about: dict[str, Any]) -> None:
     print(found)
+    for row in about.get("robustness_curve", {}).get("curve", ()):
+        print(f"eps {row['eps']:<8.4g} robust error {row['at_least']:.4f} to {row['at_most']:.4f}")
+    if "robustness_curve" in about:
+        print(f"curve: {folder / 'curve.csv'}, {folder / 'curve.svg'}")
     print(f"batches of {found.batch}, {found.seconds:.1f} s in all")
     print(f"report: {folder / 'report.html'}")
 

@@ -46,7 +46,7 @@ def compare(
     """
     from ..core.errors import AdvlabError
     from ..evaluation import compare_states
-    from .attack import attack as run_attack
+    from .attack import run_attack
 
     def evaluated(one: str) -> dict[str, Any]:
         if (Path(one) / "evaluation.json").is_file():
@@ -56,10 +56,11 @@ def compare(
                 "a folder with evaluation.json, or models with data and --eps", repr(one),
                 "for example `advlab compare my_nets:a my_nets:b mnist --eps 0.1`",
             )  # fmt: skip
-        folder = run_attack(
-            one, data, eps, norm=norm, box=box, attack=attack, n=n, seed=seed, quiet=True
+        settings = {"checks": True, "points": False, "certificates": None, "batch": None}
+        _, about, _ = run_attack(
+            one, data, eps, norm=norm, box=box, attack=attack, n=n, seed=seed, settings=settings
         )
-        return _read(folder)
+        return about
 
     found = [evaluated(a), evaluated(b)]
     for key, what in (("threat", "threat set"), ("rows", "rows"), ("attack", "attack")):
@@ -91,5 +92,5 @@ def _check_same_data(a: dict[str, Any], b: dict[str, Any]) -> None:
     from ..core.errors import AdvlabError
 
     first, second = (one.get("made_by", {}).get("data") for one in (a, b))
-    if a["data"] != b["data"] or first != second:
+    if a["data"] != b["data"] or (first and second and first != second):
         raise AdvlabError("evaluations of the same data", f"{a['data']} and {b['data']}")

@@ -12,6 +12,7 @@ import polars as pl
 from .charts import HEIGHT, WIDTH
 from .page import asset, bundle, environment, write_page
 from .pictures import is_image, picture
+from .robustness import robustness_chart
 from .theme import theme
 
 FLAT_MOST = 400
@@ -24,7 +25,7 @@ def write_evaluation(about: Mapping[str, Any], examples: Sequence[Mapping], path
 
 
 def render_evaluation(about: Mapping[str, Any], examples: Sequence[Mapping]) -> str:
-    charts = [chart.to_dict() for chart in [*_curves(about), *_flat(examples)]]
+    charts = [chart.to_dict() for chart in [*_bracket(about), *_curves(about), *_flat(examples)]]
     images = _images(examples, about.get("box"))
     return (
         environment()
@@ -57,6 +58,12 @@ def _bars(about: Mapping[str, Any]) -> list[dict[str, Any]]:
         low, high = about["intervals"].get(key, (None, None))
         bars.append({"key": key, "name": name, "value": value, "low": low, "high": high})
     return bars
+
+
+def _bracket(about: Mapping[str, Any]) -> list[alt.LayerChart]:
+    """The robust error over radii, where it was asked for."""
+    found = about.get("robustness_curve")
+    return [robustness_chart(found["curve"], found["norm"], found["n"])] if found else []
 
 
 def _curves(about: Mapping[str, Any]) -> list[alt.Chart]:

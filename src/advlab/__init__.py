@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from . import papers as papers
     from . import reductions as reductions
     from . import report as report
+    from . import testing as testing
     from . import theory as theory
     from . import threats as threats
     from . import training as training
@@ -57,6 +58,7 @@ _ROOMS = (
     "report",
     "lab",
     "papers",
+    "testing",
 )
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ..attacks import Attack, Attacked
 from ..core.errors import AdvlabError
-from ..core.inputs import instance
+from ..core.inputs import Given, instance
 from ..core.randomness import generator, normal
 from ..losses import ModelLoss, cross_entropy
 from ..threats import Ball, Cap, Integers, Product, Threat
@@ -33,7 +33,7 @@ Scene = Callable[[int], tuple[ModelLoss, Tensor]]
 
 
 def check_attack(
-    attack: Attack,
+    attack: Given[Attack],
     *,
     scene: Scene | None = None,
     threats: Sequence[Threat] = THREATS,

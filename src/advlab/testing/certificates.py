@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ..attacks import PGD
 from ..certify import Certificate
 from ..core.errors import AdvlabError
-from ..core.inputs import instance
+from ..core.inputs import Given, instance
 from ..core.randomness import generator, normal
 from ..losses import ModelLoss, margin
 from ..threats import Ball, FeatureBall, Integers, Product, Threat
@@ -29,7 +29,7 @@ THREATS: tuple[Threat, ...] = (
 
 
 def check_certificate(
-    certificate: Certificate,
+    certificate: Given[Certificate],
     *,
     models: Sequence[nn.Module] | None = None,
     threats: Sequence[Threat] = THREATS,

@@ -3,13 +3,13 @@
 import torch
 from torch import Tensor
 
-from ..core.inputs import instance
+from ..core.inputs import Given, instance
 from ..core.randomness import generator, generators
 from ..data import DataModel
 from .law import Laws
 
 
-def check_data(data: DataModel, *, seed: int = 0) -> None:
+def check_data(data: Given[DataModel], *, seed: int = 0) -> None:
     """Hold a data model to the laws that experiments rely on.
 
     A draw is a named tuple of tensors with one row per example in `x` and all that belongs to

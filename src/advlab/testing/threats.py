@@ -3,6 +3,7 @@
 import torch
 from torch import Tensor
 
+from ..core.inputs import Given, instance
 from ..core.randomness import generator, normal
 from ..threats import Threat
 from ..threats.base import check_finite
@@ -15,7 +16,9 @@ MANY = 64
 """Features up to which intervals are held against the support function, axis by axis."""
 
 
-def check_threat(threat: Threat, center: Tensor, *, seed: int = 0, most: int = 300) -> None:
+def check_threat(
+    threat: Given[Threat], center: Given[Tensor], *, seed: int = 0, most: int = 300
+) -> None:
     """Hold a threat set to the laws that attacks and certificates rely on.
 
     A point of the set is what `contains` says. Projections are inside, stay where they are and have
@@ -36,6 +39,8 @@ def check_threat(threat: Threat, center: Tensor, *, seed: int = 0, most: int = 3
     Example:
         >>> check_threat(MySet(radius=0.3), torch.rand(4, 10))
     """
+    instance("a threat set", threat, Threat, "for example check_threat(Ball('l2', 0.3), x)")
+    instance("centers as a tensor", center, Tensor, "")
     laws = Laws(threat)
     check_finite(center, "centers")
     laws.holds("at least two centers, to see that rows are independent", len(center) > 1)

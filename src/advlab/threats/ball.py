@@ -53,7 +53,7 @@ class Ball(Threat):
         if self.radius == 0:
             return center.clone()
         if self.norm == "linf":
-            low, high = self.interval(center)
+            low, high = self._bounds(center)
             return torch.minimum(torch.maximum(point, low), high)
         move = (point - center).flatten(1)
         if self.norm == "l2" and self.box is None:
@@ -77,7 +77,7 @@ class Ball(Threat):
         if self.box is None or self.radius == 0:
             return center + self.radius * self.steepest(grad)
         if self.norm == "linf":
-            low, high = self.interval(center)
+            low, high = self._bounds(center)
             moved = torch.where(grad > 0, high, low)
             return torch.where(grad == 0, center, moved)
         gain = grad.flatten(1)
@@ -110,7 +110,7 @@ class Ball(Threat):
         """
         if self.radius == 0:
             return center.clone()
-        low, high = self.interval(center)
+        low, high = self._bounds(center)
         move = uniform_in_ball(
             self.norm, self.radius, (low - center).flatten(1), (high - center).flatten(1), rng
         )
@@ -142,6 +142,10 @@ class Ball(Threat):
         self, center: Float[Tensor, "batch *shape"]
     ) -> tuple[Float[Tensor, "batch *shape"], Float[Tensor, "batch *shape"]]:
         """The least and the largest value of every coordinate over ball and box."""
+        return self._bounds(center)
+
+    def _bounds(self, center: Tensor) -> tuple[Tensor, Tensor]:
+        """The interval, for what a subclass inherits although it is another set."""
         low, high = center - self.radius, center + self.radius
         if self.box is None:
             return low, high
@@ -169,8 +173,8 @@ class Ball(Threat):
         if self.norm == "l1":
             return None
         if self.norm == "linf":
-            return self.interval(center), None
-        return None if self.box is None else self.interval(center), self.radius
+            return self._bounds(center), None
+        return None if self.box is None else self._bounds(center), self.radius
 
     def meeting_radius(
         self, x: Float[Tensor, "n *shape"], other: Float[Tensor, "m *shape"]
@@ -213,7 +217,7 @@ class Ball(Threat):
         return _inner(direction, center) + self.radius * self.dual_norm(direction)
 
     def _over_interval(self, direction: Tensor, center: Tensor) -> Tensor:
-        low, high = self.interval(center)
+        low, high = self._bounds(center)
         return _inner(direction, torch.where(direction > 0, high, low))
 
     def _room(self, move: Float[Tensor, "batch d"], center: Tensor) -> Float[Tensor, "batch d"]:

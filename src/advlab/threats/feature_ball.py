@@ -93,7 +93,7 @@ class FeatureBall(Threat):
         self, point: Float[Tensor, "batch *shape"], center: Float[Tensor, "batch *shape"]
     ) -> Float[Tensor, "batch *shape"]:
         """The point of the set nearest to `point` in Euclidean distance: exact."""
-        low, high = self.interval(center)
+        low, high = self._bounds(center)
         if self.norm == "linf" or self.radius == 0:
             return torch.minimum(torch.maximum(point, low), high)
         inside = self.contains(point, center, slack=0.0)
@@ -108,7 +108,7 @@ class FeatureBall(Threat):
         self, grad: Float[Tensor, "batch *shape"], center: Float[Tensor, "batch *shape"]
     ) -> Float[Tensor, "batch *shape"]:
         """The point of the set where the linear function with this gradient is largest."""
-        low, high = self.interval(center)
+        low, high = self._bounds(center)
         if self.norm == "linf" or self.radius == 0:
             moved = torch.where(grad > 0, high, low)
             return torch.where(grad == 0, center, moved)
@@ -139,7 +139,7 @@ class FeatureBall(Threat):
         self, center: Float[Tensor, "batch *shape"], *, rng: Rng
     ) -> Float[Tensor, "batch *shape"]:
         """One uniform draw from the set around each center, as exact as `Ball.sample` is."""
-        low, high = self.interval(center)
+        low, high = self._bounds(center)
         weights = self._weights(center)
         free = (weights > 0).expand_as(center.flatten(1))
         unit = torch.where(weights > 0, weights, 1.0)
@@ -198,6 +198,10 @@ class FeatureBall(Threat):
         self, center: Float[Tensor, "batch *shape"]
     ) -> tuple[Float[Tensor, "batch *shape"], Float[Tensor, "batch *shape"]]:
         """The least and the largest value of every feature over the set."""
+        return self._bounds(center)
+
+    def _bounds(self, center: Tensor) -> tuple[Tensor, Tensor]:
+        """The interval, for what a subclass inherits although it is another set."""
         flat, reach = center.flatten(1), self.radius * self._weights(center)
         low, high = self._limits(center)
         # A center a rounding outside the limits must still be inside its own set.
@@ -225,16 +229,16 @@ class FeatureBall(Threat):
 
     def ends(self, center: Tensor) -> tuple[Tensor, Tensor] | None:
         """The ends of each feature in linf; balls of other norms are no products."""
-        return self.interval(center) if self.norm == "linf" else None
+        return self._bounds(center) if self.norm == "linf" else None
 
     def box_and_ball(
         self, center: Float[Tensor, "batch *shape"]
     ) -> tuple[tuple[Tensor, Tensor] | None, float | None] | None:
         """For linf, and for l2 where features that move have equal weights."""
         if self.norm == "linf":
-            return self.interval(center), None
+            return self._bounds(center), None
         equal = set(self.weights or (1.0,)) <= {0.0, 1.0}
-        return (self.interval(center), self.radius) if self.norm == "l2" and equal else None
+        return (self._bounds(center), self.radius) if self.norm == "l2" and equal else None
 
     def dual_norm(self, w: Float[Tensor, "*batch_and_shape"]) -> Float[Tensor, "*batch"]:
         """max of <w, move> over moves of weighted norm 1."""

@@ -165,7 +165,7 @@ class Integers(FeatureBall):
 
     def _room(self, center: Tensor) -> tuple[Float[Tensor, "batch d"], Float[Tensor, "batch d"]]:
         """How many whole steps down (at most 0) and up each feature may go."""
-        low, high = super().interval(center)
+        low, high = self._bounds(center)
         flat, step = center.flatten(1), self._step(center)
         # A step that ends a rounding beyond the radius or the limits is still one.
         edge = 16 * torch.finfo(center.dtype).eps * (1 + (flat.abs() + self.radius) / step)

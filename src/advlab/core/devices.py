@@ -48,9 +48,7 @@ def choose_device(name: str) -> torch.device:
         return torch.device(next((one for one, here in present.items() if here), "cpu"))
     if not present.get(kind, True) or (number and int(number) >= torch.cuda.device_count()):
         here = ", ".join(["cpu", *(one for one, here in present.items() if here)])
-        raise AdvlabError(
-            f"a device of this machine, {here}", name, "auto takes the best"
-        )
+        raise AdvlabError(f"a device of this machine, {here}", name, "auto takes the best")
     return torch.device(name)
 
 

@@ -71,7 +71,7 @@ def attack(
     size = None if batch is None else inputs.count("batch", batch)
     source = inputs.randomness(rng)
     inputs.instance("one generator, or a whole number", source, torch.Generator, "")
-    seed = int(torch.randint(2**31, (), generator=source))  # type: ignore[arg-type]
+    seed = int(torch.randint(2**31, (), generator=source, device=source.device))  # type: ignore[arg-type]
     if ball is None:
         ball = _ball(x, norm, eps, box)
     elif eps is not None:

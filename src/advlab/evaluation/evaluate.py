@@ -121,4 +121,4 @@ def evaluate(
 def _seed(rng: object) -> int:
     one = inputs.randomness(rng)
     inputs.instance("one generator, or a whole number", one, torch.Generator, "")
-    return int(torch.randint(2**31, (), generator=one))  # type: ignore[arg-type]
+    return int(torch.randint(2**31, (), generator=one, device=one.device))  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""advlab attack --device: the devices there are, in one line where there is none, and end to end."""
+"""advlab attack --device: what is there, one line where it is not, and a whole run."""
 
 import json
 

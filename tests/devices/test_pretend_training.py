@@ -14,7 +14,7 @@ from advlab.core.randomness import generator, generators
 from advlab.measure.audit import Audit
 from advlab.measure.linearity import descent_to_boundary, lin_residual
 from advlab.measure.sharpness import input_sharpness
-from advlab.models import Stack, TwoLayer
+from advlab.models import Normalised, ResNet9, SmallCNN, Stack, TwoLayer
 from advlab.threats import Ball
 from advlab.training import (
     L1,
@@ -153,3 +153,22 @@ def test_a_model_on_the_device_is_never_mixed_with_labels_left_behind():
         net = network().to(device.place)
         with pytest.raises(RuntimeError, match="same device"):
             nn.functional.cross_entropy(net(x.to(device.place)), y)
+
+
+ACTIVATIONS = ("relu", "leaky_relu", "smoothed_leaky_relu", "quadratic_relu", "gelu", "sin_cos")
+
+
+def test_the_networks_of_the_package():
+    def run(device: torch.device) -> list[Tensor]:
+        found = []
+        for name in ACTIVATIONS:
+            net = TwoLayer.draw(8, 6, name, generator("two"), init="torch", bias=True)
+            x = blobs(4)[0].double().to(device).requires_grad_()
+            found += torch.autograd.grad(net.to(device)(x).sum(), x)
+        images = torch.rand(2, 3, 32, 32, generator=generator("images")).to(device)
+        deep = ResNet9.draw(generator("deep"), width=2).eval()
+        small = SmallCNN.draw(generator("small"), width=2)
+        nets = [(Normalised(deep, [0.5] * 3, [0.2] * 3), images), (small, images[:, :1, :28, :28])]
+        return found + [net.to(device)(x).detach() for net, x in nets]
+
+    same(run)

@@ -44,6 +44,7 @@ def about(**changes) -> dict:
         "certificates": {"ibp": 4},
         "certificates_tried": {"ibp": [10, 4, 0.5]},
         "budget": None,
+        "reading": "",
         "skipped": {},
         "refused": {"linear": "not linear"},
         "curves": [{"over": "eps", "rows": 8, "values": [0.1, 0.2], "errors": [0.2, 0.5]}],
@@ -71,9 +72,8 @@ def test_the_page_says_the_bracket_the_warnings_and_the_work():
 
 
 def test_without_certificate_the_upper_end_is_one():
-    page = render_evaluation(
-        about(certified_error=None, check_warnings=[], certificates={}, certificates_tried={}), []
-    )
+    nothing = {"check_warnings": [], "certificates": {}, "certificates_tried": {}}
+    page = render_evaluation(about(certified_error=None, **nothing), [])
     assert "100&nbsp;%" in page
     assert "No certificate knows this model" in page
     assert "No warnings" in page

@@ -103,6 +103,18 @@ def randomness(rng: Any) -> Rng:
     return _one_generator(rng)
 
 
+def seed(rng: Any) -> int:
+    """A number for all draws of a call, from one generator or a whole number.
+
+    Args:
+        rng: a `torch.Generator`, which is moved on by one draw, or a whole number.
+    """
+    one = randomness(rng)
+    if not isinstance(one, torch.Generator):
+        raise AdvlabError("one generator, or a whole number", f"{rng!r:.60}")
+    return int(torch.randint(2**31, (), generator=one, device=one.device))
+
+
 def _one_generator(rng: Any) -> torch.Generator:
     if isinstance(rng, torch.Generator):
         return rng

@@ -85,9 +85,7 @@ def attack(
     """
     chosen = plan(attack)
     size = None if batch is None else inputs.count("batch", batch)
-    source = inputs.randomness(rng)
-    inputs.instance("one generator, or a whole number", source, torch.Generator, "")
-    seed = int(torch.randint(2**31, (), generator=source))  # type: ignore[arg-type]
+    seed = inputs.seed(rng)
     data = batches(x, y)
     if ball is None:
         ball = _ball(data, norm, eps, box)

@@ -185,9 +185,7 @@ def curve(
     chosen, begun = plan(attack), time.perf_counter()
     check_certificates(certificates)
     size = None if batch is None else inputs.count("batch", batch)
-    source = inputs.randomness(rng)
-    inputs.instance("one generator, or a whole number", source, torch.Generator, "")
-    seed = int(torch.randint(2**31, (), generator=source))  # type: ignore[arg-type]
+    seed = inputs.seed(rng)
     ball = Ball(norm, 0.0, box)
     task = validate(model, x, y, ball, output)
     if not task.reading.classifies or task.examples.streamed:

@@ -119,7 +119,7 @@ def evaluate(
         print(result)
     """
     chosen = plan(attack)
-    seed = 0 if rng is None else _seed(rng)
+    seed = 0 if rng is None else inputs.seed(rng)
     batch = None if batch is None else inputs.count("batch", batch)
     store = None if store is None else inputs.path("store", store)
     limit = None if budget is None else seconds_of(budget)
@@ -183,9 +183,3 @@ def _in_data(context: CheckContext, checked: CheckResults) -> list[Counterexampl
     if context.rows is None:
         return found
     return [replace(one, row=int(context.rows[one.row])) for one in found]
-
-
-def _seed(rng: object) -> int:
-    one = inputs.randomness(rng)
-    inputs.instance("one generator, or a whole number", one, torch.Generator, "")
-    return int(torch.randint(2**31, (), generator=one))  # type: ignore[arg-type]

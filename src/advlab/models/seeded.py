@@ -12,7 +12,7 @@ def seeded(rng: torch.Generator) -> Iterator[None]:
 
     Torch's layers know the global generator only, so inside it is seeded by a number from `rng`.
     """
-    seed = int(torch.randint(2**62, (), generator=rng))
+    seed = int(torch.randint(2**62, (), generator=rng, device=rng.device))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield

@@ -43,7 +43,9 @@ class Batches:
 
     def _shuffled(self, rng: Rng) -> Tensor:
         one_each = [rng] * len(self.first) if isinstance(rng, torch.Generator) else rng
-        orders = [torch.randperm(self.rows, generator=one) for one in one_each]
+        orders = [
+            torch.randperm(self.rows, generator=one, device=one.device).cpu() for one in one_each
+        ]
         return torch.stack(orders) + self.first
 
 

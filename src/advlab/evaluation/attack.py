@@ -78,7 +78,7 @@ def attack(
     elif eps is not None:
         raise AdvlabError("a threat set or eps, not both", f"{ball!r:.60} and eps={eps!r:.20}")
     model, x, y, warnings = validate(model, x, y, ball)
-    chosen, notes = suited(chosen, model, x, y, seed)
+    chosen, notes = suited(chosen, model, x, y, ball, seed)
     warnings += notes
     if chosen.randomness is not None:
         warnings.append(CheckWarning("random", f"the model is random: {chosen.randomness}"))

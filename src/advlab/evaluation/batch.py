@@ -80,10 +80,13 @@ def evaluate_batch(
     refused: dict[str, str] = {}
     certifying = 0.0
     for place, (name, attack) in enumerate(plan.members.items()):
-        before = cascade.broken
+        before, points = cascade.broken, cascade.points.clone()
         with each_pass(model, partial(progress, name)):
             cascade.run_member(name, attack)
-        for row in (cascade.broken & ~before).nonzero()[:, 0].tolist():
+        broke = cascade.broken & ~before
+        if cascade.random:  # whoever found the point that is judged in the end
+            broke = (cascade.points != points).flatten(1).any(1)
+        for row in broke.nonzero()[:, 0].tolist():
             broken_by[row] = name
         if place == 0:
             begun, index = time.perf_counter(), cascade.standing.nonzero()[:, 0]
@@ -95,7 +98,13 @@ def evaluate_batch(
                 bounded_by[row] = by
             cascade.exclude(bound < 0)
     cascade.finish()
-    errors = (cascade.clean_errors, cascade.worst_errors) if cascade.random else (None, None)
+    errors = (None, None)
+    if cascade.random:
+        errors = cascade.clean_errors, cascade.worst_errors
+        broken_by = [
+            (by or CLEAN) if broken else STANDING
+            for by, broken in zip(broken_by, cascade.broken.tolist(), strict=True)
+        ]
     shown = _largest(cascade, None if all_points else KEPT)
     return Outcomes(
         cascade.clean, cascade.worst, bound, broken_by, bounded_by, shown,

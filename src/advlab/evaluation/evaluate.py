@@ -102,7 +102,7 @@ def evaluate(
     if transfer is not None:
         inputs.instance("transfer as a network", transfer, nn.Module, "")
     model, x, y, warnings = validate(model, x, y, ball)
-    chosen, notes = suited(chosen, model, x, y, seed)
+    chosen, notes = suited(chosen, model, x, y, ball, seed)
     warnings += notes
     context = CheckContext(model, x, y, ball, chosen, seed, transfer=transfer)
     with EvaluationProgress(len(x), progress) as shown:
@@ -123,7 +123,7 @@ def evaluate(
         if checks and all(one.ascends for one in chosen.members.values()):
             shown.model_pass("checks")
             with chosen.drawing(x, "evaluate", "checks after", seed):
-                checked = check_result(replace(context, outcomes=outcomes))
+                checked = check_result(replace(context, outcomes=outcomes), warnings)
     if chosen.suite:
         outcomes = outcomes.with_counterexamples(checked.counterexamples, points)
     seconds = time.perf_counter() - start

@@ -191,7 +191,7 @@ def _bare(evaluation: Evaluation) -> Evaluation:
 def _line(member: MemberResult) -> str:
     return (
         f"{member.name}: broke {member.broken} of {member.rows} in {member.seconds:.1f} s, "
-        f"{member.forwards} rows forward"
+        f"{member.forwards} rows forward ({member.queries_per_row:.0f} queries per row)"
     )
 
 

@@ -33,6 +33,11 @@ class MemberResult:
     """Rows that it sent forward through the model, and, for `backwards`, back."""
     backwards: int
 
+    @property
+    def queries_per_row(self) -> float:
+        """How often the model was asked about a row, on average over those that were given."""
+        return self.forwards / max(1, self.rows)
+
     def __add__(self, other: "MemberResult") -> "MemberResult":
         """The account of the same member on the rows of both."""
         return MemberResult(

@@ -1,6 +1,6 @@
 """Checks that an evaluation makes on itself: the cheap ones first, before hours are spent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ...attacks import MemberResult
@@ -29,6 +29,12 @@ BEFORE_ATTACK: tuple[Callable[[CheckContext], list[CheckWarning]], ...] = (
     probabilities_not_logits,
 )
 
+MASKING = {
+    "zero_gradient", "tiny_gradient", "wild_gradient", "softmax", "black_box", "transfer",
+    "large_radius", "not_monotone_eps", "not_monotone_steps",
+}  # fmt: skip
+"""Warnings after which gradients are not to be trusted."""
+
 
 @dataclass
 class CheckResults:
@@ -45,16 +51,26 @@ def check_before_attack(context: CheckContext) -> list[CheckWarning]:
     return [warning for check in BEFORE_ATTACK for warning in check(context)]
 
 
-def check_result(context: CheckContext) -> CheckResults:
-    """What only the attack's own result can show."""
+def check_result(context: CheckContext, before: Sequence[CheckWarning] = ()) -> CheckResults:
+    """What only the attack's own result can show.
+
+    Args:
+        context: what was evaluated, with the outcomes.
+        before: what was warned of before the attack: where gradients are masked, attacks that do
+            not need them go after all rows that are left.
+    """
     if context.ball.radius == 0:
         return CheckResults()
     compared = ComparisonAttacks(context)
     compared.black_box()
     compared.transfers()
     found = CheckResults(compared.warnings, compared.members, compared.counterexamples)
-    for check in (over_radii, over_steps):
+    # The curves are those of an attack by gradient.
+    for check in (over_radii, over_steps) if context.plan.uses_gradient else ():
         curve, warnings = check(context)
         found.curves.append(curve)
         found.warnings += warnings
+    signs = {warning.kind for warning in (*before, *found.warnings)} & MASKING
+    if signs and context.plan.suite and context.plan.uses_gradient:
+        compared.unmask()
     return found

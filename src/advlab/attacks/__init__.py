@@ -10,6 +10,7 @@ from .base import Attacked as Attacked
 from .base import Loss as Loss
 from .baselines import Identity as Identity
 from .baselines import Random as Random
+from .bpda import BPDA as BPDA
 from .carlini_wagner import CarliniWagner as CarliniWagner
 from .coordinate import CoordinateAscent as CoordinateAscent
 from .deepfool import DeepFool as DeepFool
@@ -46,6 +47,7 @@ ATTACKS: dict[str, type[Attack]] = {
     "fab": FAB,
     "carlini_wagner": CarliniWagner,
     "ead": EAD,
+    "bpda": BPDA,
     "square": Square,
     "spsa": SPSA,
     "coordinate": CoordinateAscent,

@@ -87,6 +87,8 @@ class Attack(ExactConfig):
     ascends: ClassVar[bool] = True
     """Whether it looks for high loss. If not it is only a map into the set, which is all that the
     convergence theorems ask of an attack, and its points may cost less than the clean ones."""
+    uses_gradient: ClassVar[bool] = True
+    """Whether it needs gradients; if not it works on models that let none through."""
 
     def __call__(
         self, loss: Given[Loss], x: Given[TensorLike], ball: Given[Threat], *, rng: Given[Rng | int]

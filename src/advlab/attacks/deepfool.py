@@ -5,7 +5,7 @@ from pydantic import NonNegativeFloat, PositiveInt
 
 from ..core.randomness import Rng
 from ..losses import is_error
-from ._engine.minimum_norm import MinimumNorm, NearestSoFar
+from ._engine.minimum_norm import MinimumNorm, NearestSoFar, at_least_single
 
 
 class DeepFool(MinimumNorm):
@@ -48,8 +48,11 @@ class DeepFool(MinimumNorm):
                     t[still] for t in (rows, rivals, total, point, values, slopes)
                 )
                 still = still[still]
-            move, _, _ = nearest.threat.nearest_plane(values, slopes, point.flatten(1))
+            # Planes of half-precision scores are met in single precision.
+            planes = at_least_single(values, slopes, point.flatten(1))
+            move, _, _ = nearest.threat.nearest_plane(*planes)
             total = total + still[:, None] * move
             stretched = (1 + self.overshoot) * total
-            point = nearest.threat.to_domain(nearest.x[rows] + stretched.reshape(point.shape))
+            moved = nearest.x[rows] + stretched.reshape(point.shape)
+            point = nearest.threat.to_domain(moved.to(nearest.x.dtype))
         nearest.margin(point, rows)

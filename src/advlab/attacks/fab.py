@@ -8,7 +8,7 @@ from torch import Tensor
 from ..core.randomness import Rng
 from ..losses import is_error
 from ..threats.base import per_example
-from ._engine.minimum_norm import MinimumNorm, NearestSoFar
+from ._engine.minimum_norm import MinimumNorm, NearestSoFar, at_least_single
 
 
 class FAB(MinimumNorm):
@@ -87,7 +87,10 @@ class FAB(MinimumNorm):
         slopes: Float[Tensor, "batch rivals d"],
     ) -> Tensor:
         """The next point of each row, from its margin and its linearised scores."""
-        clean, here = x.flatten(1), point.flatten(1)
+        # Planes of half-precision scores are met in single precision.
+        clean, here, values, slopes = at_least_single(
+            x.flatten(1), point.flatten(1), values, slopes
+        )
         # The backward step; the planes stay those of the point it leaves, just over the boundary.
         back = torch.where(is_error(margin)[:, None], clean + self.back * (here - clean), here)
         values = values + (slopes * (back - here)[:, None]).sum(2)
@@ -100,4 +103,4 @@ class FAB(MinimumNorm):
         moved = (1 - alpha) * (back + self.overshoot * move) + alpha * (
             clean + self.overshoot * from_clean
         )
-        return nearest.threat.to_domain(moved.reshape(x.shape))
+        return nearest.threat.to_domain(moved.reshape(x.shape).to(x.dtype))

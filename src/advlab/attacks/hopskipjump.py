@@ -1,6 +1,7 @@
 """HopSkipJump: along the decision boundary, by labels alone."""
 
 import math
+from typing import ClassVar
 
 import torch
 from pydantic import NonNegativeInt, PositiveInt
@@ -43,6 +44,7 @@ class HopSkipJump(MinimumNorm):
         >>> broken = found.loss >= 0
     """
 
+    uses_gradient: ClassVar[bool] = False
     queries: PositiveInt = 10_000
     restarts: PositiveInt = 1
     probes: PositiveInt = 100

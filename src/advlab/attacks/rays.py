@@ -1,5 +1,7 @@
 """RayS: the direction of signs in which the boundary is nearest, by labels alone."""
 
+from typing import ClassVar
+
 import torch
 from jaxtyping import Float
 from pydantic import NonNegativeInt, PositiveInt
@@ -37,6 +39,7 @@ class RayS(MinimumNorm):
         >>> broken = found.loss >= 0
     """
 
+    uses_gradient: ClassVar[bool] = False
     queries: PositiveInt = 10_000
     restarts: PositiveInt = 1
     refinements: NonNegativeInt = 0

@@ -1,5 +1,7 @@
 """SPSA: ascent on gradients estimated from losses alone."""
 
+from typing import ClassVar
+
 import torch
 from pydantic import Field, PositiveFloat, PositiveInt
 from torch import Tensor
@@ -34,6 +36,7 @@ class SPSA(Attack):
         >>> found = SPSA(samples=128)(ModelLoss(model, y, margin), x, ball, rng=rng)
     """
 
+    uses_gradient: ClassVar[bool] = False
     steps: PositiveInt = 100
     samples: PositiveInt = 32
     probe: PositiveFloat = 0.1

@@ -1,6 +1,7 @@
 """Square: random search over windows, without any gradient."""
 
 import math
+from typing import ClassVar
 
 import torch
 from jaxtyping import Float
@@ -46,6 +47,7 @@ class Square(Attack):
         >>> broken = found.loss >= 0
     """
 
+    uses_gradient: ClassVar[bool] = False
     queries: PositiveInt = 5000
     share: float = Field(default=0.8, gt=0, le=1)
     restarts: PositiveInt = 1

@@ -23,7 +23,6 @@ from .evaluation import CheckWarning
 from .memory import batch_size
 from .output import Output
 from .regression import worst_numbers
-from .suitable import suitable
 from .suited import suited
 from .suites import Plan, plan
 from .validate import validate
@@ -93,10 +92,8 @@ def attack(
         raise AdvlabError("a threat set or eps, not both", f"{ball!r:.60} and eps={eps!r:.20}")
     task = validate(model, data, None, ball, output)
     model, examples, warnings = task.model, task.examples, list(task.warnings)
-    chosen = suitable(chosen, task.reading)
-    if task.reading.classifies:
-        chosen, notes = suited(chosen, model, examples.x, examples.y, seed)
-        warnings += notes
+    chosen, notes = suited(chosen, task, ball, seed)
+    warnings += notes
     if chosen.randomness is not None:
         warnings.append(CheckWarning("random", f"the model is random: {chosen.randomness}"))
     if not quiet:

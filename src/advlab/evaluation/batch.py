@@ -110,10 +110,13 @@ def evaluate_batch(
     cascade.exclude(proofs.bound < 0)
     cascade.deadline = deadline
     for place, (name, attack) in enumerate(plan.members.items()):
-        before = cascade.broken
+        before, points = cascade.broken, cascade.points.clone()
         with each_pass(model, partial(progress, name)):
             cascade.run_member(name, attack)
-        for row in (cascade.broken & ~before).nonzero()[:, 0].tolist():
+        broke = cascade.broken & ~before
+        if cascade.random:  # whoever found the point that is judged in the end
+            broke = (cascade.points != points).flatten(1).any(1)
+        for row in broke.nonzero()[:, 0].tolist():
             broken_by[row] = name
         if place == 0 and not proofs.exact:
             share = 0.5 if len(plan.members) > 1 else 1.0
@@ -121,7 +124,13 @@ def evaluate_batch(
             proofs.add(model, x, y, ball, others, cascade.standing, progress, until)
             cascade.exclude(proofs.bound < 0)
     cascade.finish()
-    errors = (cascade.clean_errors, cascade.worst_errors) if cascade.random else (None, None)
+    errors = (None, None)
+    if cascade.random:
+        errors = cascade.clean_errors, cascade.worst_errors
+        broken_by = [
+            (by or CLEAN) if broken else STANDING
+            for by, broken in zip(broken_by, cascade.broken.tolist(), strict=True)
+        ]
     shown = _largest(cascade, None if all_points else KEPT)
     return Outcomes(
         cascade.clean, cascade.worst, proofs.bound, broken_by, proofs.by, shown,

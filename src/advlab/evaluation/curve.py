@@ -191,7 +191,7 @@ def curve(
     if not task.reading.classifies or task.examples.streamed:
         raise AdvlabError("a classifier and examples in memory", task.said or "a stream of them")
     model, x, y = task.model, task.examples.x, task.examples.y
-    chosen, _ = suited(chosen, model, x, y, seed)
+    chosen, _ = suited(chosen, task, ball, seed)
     if chosen.randomness is not None:
         came = f"a random one: {chosen.randomness}"
         raise AdvlabError("a model whose answers are not random", came, "use advlab.evaluate")

@@ -32,7 +32,6 @@ from .output import Output
 from .progress import EvaluationProgress
 from .regression import summarise_regression
 from .resume import BatchStore, batch_parts
-from .suitable import suitable
 from .suited import suited
 from .suites import plan
 from .summary import summarise
@@ -128,10 +127,8 @@ def evaluate(
         inputs.instance("transfer as a network", transfer, nn.Module, "")
     task = validate(model, x, y, ball, output)
     model, examples, warnings = task.model, task.examples, list(task.warnings)
-    chosen = suitable(chosen, task.reading)
-    if task.reading.classifies:
-        chosen, notes = suited(chosen, model, examples.x, examples.y, seed)
-        warnings += notes
+    chosen, notes = suited(chosen, task, ball, seed)
+    warnings += notes
     context = CheckContext(
         model, examples.x, examples.y, ball, chosen, seed, transfer=transfer,
         loss=task.reading.loss, budget=limit,
@@ -161,7 +158,7 @@ def evaluate(
         if checks and ascends and task.reading.classifies:
             shown.model_pass("checks")
             with chosen.drawing(examples.x, "evaluate", "checks after", seed):
-                checked = check_result(context, time_left.end)
+                checked = check_result(context, warnings, time_left.end)
     if chosen.suite:
         outcomes = outcomes.with_counterexamples(_in_data(context, checked), points)
     seconds = time.perf_counter() - start

@@ -229,7 +229,7 @@ def _line(member: MemberResult, what: str) -> str:
     did = f"broke {member.broken} of" if what == "error" else "climbed for"
     return (
         f"{member.name}: {did} {member.rows} in {member.seconds:.1f} s, "
-        f"{member.forwards} rows forward"
+        f"{member.forwards} rows forward ({member.queries_per_row:.0f} queries per row)"
     )
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from ..attacks import APGD, ATTACKS, Attack
+from ..attacks import APGD, ATTACKS, Attack, HopSkipJump, RayS, Square
 from ..attacks._engine.random_models import DRAWS, seeded
 from ..attacks.autoattack import AutoAttack
 from ..core.errors import AdvlabError
 from ..core.inputs import Given
+from ..threats import Threat
 from .randomness import Randomness
 
 
@@ -38,6 +39,11 @@ class Plan:
         """Calls that are averaged where an attack climbs."""
         return self.draws if self.randomness is None else self.randomness.climbing
 
+    @property
+    def uses_gradient(self) -> bool:
+        """Whether any of its attacks needs gradients."""
+        return any(member.uses_gradient for member in self.members.values())
+
     def drawing(self, x: Tensor, *name: object) -> AbstractContextManager[None]:
         """Draws that a random model makes from torch's global generators are by name inside.
 
@@ -62,12 +68,36 @@ def _fast() -> dict[str, Attack]:
 
 QUICK = ("linear", "ibp", "lipschitz", "crown_ibp", "smoothing")
 """Certificates whose time grows with the network as that of a few passes through it."""
+FEW_QUERIES, QUERIES = 500, 5000
+"""Points that an attack without gradients may ask for per example: in `fast`, and elsewhere."""
+
 SUITES: dict[str, Callable[[], dict[str, Attack]]] = {
     "fast": _fast,
     "standard": AutoAttack("standard").members,
     "plus": AutoAttack("plus").members,
     "rand": AutoAttack("rand").members,
 }
+
+
+def without_gradient(ball: Threat, queries: int, *, labels: bool) -> dict[str, Attack]:
+    """Attacks by scores or by labels, for models that let no gradient through.
+
+    Args:
+        ball: the threat set: RayS is for products of intervals, such as linf balls.
+        queries: how many points each may ask for per example.
+        labels: whether there are labels only, which Square has nothing to climb in.
+    """
+    members: dict[str, Attack] = {} if labels else {"Square": Square(queries=queries)}
+    several = queries >= QUERIES
+    if ball.order > 2:
+        members["RayS"] = RayS(queries=queries, restarts=2 if several else 1)
+    members["HopSkipJump"] = HopSkipJump(queries=queries, restarts=3 if several else 1)
+    return members
+
+
+def queries_of(suite: str) -> int:
+    """Queries per example of an attack without gradients, in a suite of this name."""
+    return FEW_QUERIES if suite == "fast" else QUERIES
 
 
 def plan(attack: Given[Attack | str | None]) -> Plan:

@@ -39,6 +39,11 @@ class MemberResult:
     skipped: int = 0
     """Rows of these that it was not sent to, or not to its end, for lack of time."""
 
+    @property
+    def queries_per_row(self) -> float:
+        """How often the model was asked about a row, on average over those that were given."""
+        return self.forwards / max(1, self.rows)
+
     def __add__(self, other: "MemberResult") -> "MemberResult":
         """The account of the same member on the rows of both."""
         return MemberResult(

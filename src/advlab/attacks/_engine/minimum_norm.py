@@ -169,3 +169,8 @@ class NearestSoFar:
             right = torch.where(per_example(over, point), right, point)
             wrong = torch.where(per_example(over, point), point, wrong)
             below, above = torch.where(over, below, margin), torch.where(over, margin, above)
+
+
+def at_least_single(*values: Tensor) -> tuple[Tensor, ...]:
+    """Half-precision numbers as single-precision ones; all others as they are."""
+    return tuple(one.to(torch.promote_types(one.dtype, torch.float32)) for one in values)

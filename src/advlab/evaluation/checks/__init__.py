@@ -1,6 +1,6 @@
 """Checks that an evaluation makes on itself: the cheap ones first, before hours are spent."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ...attacks import MemberResult
@@ -30,6 +30,12 @@ BEFORE_ATTACK: tuple[Callable[[CheckContext], list[CheckWarning]], ...] = (
     probabilities_not_logits,
 )
 
+MASKING = {
+    "zero_gradient", "tiny_gradient", "wild_gradient", "softmax", "black_box", "transfer",
+    "large_radius", "not_monotone_eps", "not_monotone_steps",
+}  # fmt: skip
+"""Warnings after which gradients are not to be trusted."""
+
 
 @dataclass
 class CheckResults:
@@ -48,11 +54,15 @@ def check_before_attack(context: CheckContext) -> list[CheckWarning]:
     return [warning for check in BEFORE_ATTACK for warning in check(context)]
 
 
-def check_result(context: CheckContext, deadline: float | None = None) -> CheckResults:
+def check_result(
+    context: CheckContext, before: Sequence[CheckWarning] = (), deadline: float | None = None
+) -> CheckResults:
     """What only the attack's own result can show.
 
     Args:
-        context: the model, the examples, and what became of them.
+        context: what was evaluated, with the outcomes.
+        before: what was warned of before the attack: where gradients are masked, attacks that do
+            not need them go after all rows that are left.
         deadline: when checks stop, by the clock `time.monotonic`; the others are named.
     """
     if context.ball.radius == 0:
@@ -64,12 +74,19 @@ def check_result(context: CheckContext, deadline: float | None = None) -> CheckR
         found.curves.append(checked[0])
         found.warnings += checked[1]
 
+    def unmask() -> None:
+        signs = {warning.kind for warning in (*before, *found.warnings)} & MASKING
+        if signs and context.plan.suite and context.plan.uses_gradient:
+            compared.unmask()
+
     checks: dict[str, Callable[[], object]] = {
         "black box": compared.black_box,
         "transfer": compared.transfers,
-        "larger radii": lambda: keep(over_radii(context)),
-        "more steps": lambda: keep(over_steps(context)),
     }
+    if context.plan.uses_gradient:  # the curves are those of an attack by gradient
+        checks["larger radii"] = lambda: keep(over_radii(context))
+        checks["more steps"] = lambda: keep(over_steps(context))
+    checks["masked gradients"] = unmask
     for name, check in checks.items():
         try:
             if is_over(deadline):

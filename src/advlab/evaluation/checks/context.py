@@ -104,9 +104,14 @@ class CheckContext:
     @cached_property
     def standing(self) -> Tensor:
         """Some of the rows that no attack has broken and no certificate proved robust."""
+        return self.few if self.outcomes is None else spread(self.all_standing)
+
+    @cached_property
+    def all_standing(self) -> Tensor:
+        """All of them."""
         if self.outcomes is None:
-            return self.few
-        return spread((self.outcomes.uncertain & ~self.outcomes.broken).nonzero()[:, 0])
+            return torch.arange(len(self.x))
+        return (self.outcomes.uncertain & ~self.outcomes.broken).nonzero()[:, 0]
 
     @property
     def classes(self) -> int:

@@ -8,6 +8,7 @@ from ...core.devices import device_of
 from ...losses import evaluating
 from ...models import LabelsOnly
 from ..evaluation import CheckWarning
+from ..suited import holds
 from .context import CheckContext
 
 LEVELS = 255
@@ -77,7 +78,7 @@ def labels_unlike_outputs(context: CheckContext) -> list[CheckWarning]:
 def probabilities_not_logits(context: CheckContext) -> list[CheckWarning]:
     """Outputs that are a softmax: differences vanish in rounding where the model is sure."""
     out = context.outputs
-    counted = isinstance(context.model, LabelsOnly | Smoothed)
+    counted = isinstance(context.model, Smoothed) or holds(context.model, LabelsOnly)
     if counted or context.classes < 2 or float(out.min()) < 0:
         return []
     if not torch.allclose(out.sum(1), torch.ones_like(out[:, 0]), atol=1e-4):

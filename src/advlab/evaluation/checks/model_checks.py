@@ -45,6 +45,8 @@ def randomness(context: CheckContext) -> list[CheckWarning]:
 
 def gradients(context: CheckContext) -> list[CheckWarning]:
     """Gradients that are zero, or unlike what the outputs do a random move away."""
+    if not context.plan.uses_gradient:
+        return []
     x = context.inputs(context.few)
     best = BestSoFar(context.climbed(context.few), x)
     slope = best.clean_gradient.flatten(1)

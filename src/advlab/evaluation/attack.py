@@ -14,7 +14,7 @@ from ..core import inputs
 from ..core.errors import AdvlabError
 from ..core.inputs import Given, TensorLike
 from ..core.randomness import generator
-from ..data.loaders import Batches, batches
+from ..data.loaders import DataBatches, batches
 from ..losses import ModelLoss, is_error, margin
 from ..threats import Ball, Threat
 from .memory import batch_size
@@ -109,7 +109,7 @@ def attack(
     return Attacked(points, worst, is_error(worst) if task.reading.classifies else None)
 
 
-def _ball(data: Batches, norm: Norm, eps: object, box: object) -> Ball:
+def _ball(data: DataBatches, norm: Norm, eps: object, box: object) -> Ball:
     if eps is None:
         raise AdvlabError(
             "how far inputs may move: eps, or a threat set", "neither", "for example eps=8/255"
@@ -118,7 +118,7 @@ def _ball(data: Batches, norm: Norm, eps: object, box: object) -> Ball:
     return Ball(norm=norm, radius=eps, box=limits)  # type: ignore[arg-type]
 
 
-def _limits(data: Batches) -> tuple[float, float] | None:
+def _limits(data: DataBatches) -> tuple[float, float] | None:
     """The unit box, if all inputs lie in it; of a stream, if the first batch does."""
     x, _ = data.first()
     values = inputs.inputs(x, None)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..attacks import Attack
 from ..core import inputs
+from ..core.errors import AdvlabError
 from ..core.inputs import Given, TensorLike
 from ..threats import Threat
 from .batch import Certificates, check_certificates, evaluate_batches
@@ -102,6 +103,8 @@ def evaluate(
     batch = None if batch is None else inputs.count("batch", batch)
     store = None if store is None else inputs.path("store", store)
     check_certificates(certificates)
+    if ball is None:
+        raise AdvlabError("ball as a threat set", "none", 'for example Ball("linf", 0.1)')
     if transfer is not None:
         inputs.instance("transfer as a network", transfer, nn.Module, "")
     task = validate(model, x, y, ball, output)

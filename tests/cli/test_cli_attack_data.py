@@ -72,7 +72,7 @@ def test_a_folder_of_images(here, capsys):
     (here / "photos" / "cat" / "0.png").write_bytes((here / "photos/dog/0.png").read_bytes())
     (here / "photos" / "dog" / "1.png").write_bytes((here / "photos/dog/0.png").read_bytes())
     (problem,) = verify("found")[0].problems
-    assert "made from other data" in problem.reason
+    assert "made from other data" in problem.why
 
 
 def test_words_many_labels_and_numbers(here, capsys):

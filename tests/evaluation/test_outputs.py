@@ -82,6 +82,18 @@ def test_what_cannot_be_told_must_be_said():
     assert at_zero.clean_error == pytest.approx(float((SIGNS < 0).double().mean()))
 
 
+def test_a_model_that_cannot_be_asked_far_from_the_data_must_be_told_about():
+    def narrow(x):
+        if bool((x.abs() > 10).any()):
+            raise ValueError("out of range")
+        return torch.sigmoid(ONE(x))
+
+    with pytest.raises(AdvlabError, match="say output='logit'"):
+        advlab.evaluate(narrow, X, SIGNS, BALL, "fast")
+    found = advlab.evaluate(narrow, X, SIGNS, BALL, "fast", checks=False, output="probability")
+    assert found.clean_error == pytest.approx(3 / N)
+
+
 def test_logits_that_happen_to_be_small_and_positive_are_logits():
     few = (ONE(X)[:, 0] > 0) & (ONE(X)[:, 0] < 1)
     found = advlab.evaluate(ONE, X[few], torch.ones(int(few.sum())), BALL, "fast", checks=False)

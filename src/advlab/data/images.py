@@ -1,5 +1,6 @@
 """Folders of images, one folder per class, read one image at a time."""
 
+from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -118,9 +119,8 @@ def _size(size: Any) -> tuple[int, int]:
 
 def _pillow() -> Any:
     try:
-        from PIL import Image
+        return import_module("PIL.Image")
     except ImportError:
         raise AdvlabError(
             "Pillow, to read images", "it is not installed", 'pip install "advlab[images]"'
         ) from None
-    return Image

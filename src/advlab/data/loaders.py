@@ -32,8 +32,8 @@ Batch = tuple[Any, Any]
 
 
 @dataclass
-class Batches:
-    """Batches of inputs and targets, to be read once.
+class DataBatches:
+    """DataBatches of inputs and targets, to be read once.
 
     `whole` has all rows where they are in memory already; `rows` says how many there are, where
     that is known before they are read.
@@ -56,7 +56,7 @@ class Batches:
         return batch
 
 
-def batches(x: Any, y: Any = None) -> Batches:
+def batches(x: Any, y: Any = None) -> DataBatches:
     """Any data as batches.
 
     Args:
@@ -79,9 +79,9 @@ def batches(x: Any, y: Any = None) -> Batches:
     if isinstance(x, TensorDataset) and len(x.tensors) >= 2:
         return in_memory(x.tensors[0], x.tensors[1])
     if isinstance(x, DataLoader):
-        return Batches(lambda: map(pair, x), rows=_rows(x))
+        return DataBatches(lambda: map(pair, x), rows=_rows(x))
     if isinstance(x, IterableDataset):
-        return Batches(lambda: _stacked(iter(x)))
+        return DataBatches(lambda: _stacked(iter(x)))
     if isinstance(x, Dataset):
         return _dataset(x)
     if isinstance(x, dict):
@@ -92,17 +92,17 @@ def batches(x: Any, y: Any = None) -> Batches:
         return in_memory(x, None)
     if not isinstance(x, Iterable):
         raise AdvlabError(FORMS, f"{type(x).__name__}", "or give x and y as tensors or arrays")
-    return Batches(lambda: map(pair, x))
+    return DataBatches(lambda: map(pair, x))
 
 
-def in_memory(x: Any, y: Any) -> Batches:
+def in_memory(x: Any, y: Any) -> DataBatches:
     """Inputs and targets that are all there.
 
     Args:
         x: the inputs.
         y: the targets.
     """
-    return Batches(lambda: iter([(x, y)]), whole=(x, y))
+    return DataBatches(lambda: iter([(x, y)]), whole=(x, y))
 
 
 def pair(item: Any) -> Batch:
@@ -122,11 +122,12 @@ def pair(item: Any) -> Batch:
 def _two(item: Any) -> Batch:
     if isinstance(item, tuple | list) and len(item) >= 2:
         return item[0], item[1]
-    if hasattr(item, "keys"):
-        x, y = ([item[key] for key in keys if key in item] for keys in (INPUTS, TARGETS))
+    named: Any = item
+    if hasattr(named, "keys"):
+        x, y = ([named[key] for key in keys if key in named] for keys in (INPUTS, TARGETS))
         if x and y:
             return x[0], y[0]
-        came = f"a dict with {', '.join(map(str, item.keys()))}"
+        came = f"a dict with {', '.join(map(str, named.keys()))}"
         raise AdvlabError(
             f"a batch with inputs ({', '.join(INPUTS)}) and targets ({', '.join(TARGETS)})", came
         )
@@ -169,11 +170,11 @@ def _targets(values: list[Any]) -> Any:
     return torch.stack(values) if isinstance(values[0], Tensor) else np.asarray(values)
 
 
-def _dataset(source: Any) -> Batches:
+def _dataset(source: Any) -> DataBatches:
     if not hasattr(source, "__len__"):
         raise AdvlabError(FORMS, f"{type(source).__name__} without a length")
     rows = len(source)
-    return Batches(lambda: _stacked(source[row] for row in range(rows)), rows=rows)
+    return DataBatches(lambda: _stacked(source[row] for row in range(rows)), rows=rows)
 
 
 def _rows(loader: DataLoader) -> int | None:
@@ -183,7 +184,7 @@ def _rows(loader: DataLoader) -> int | None:
     return min(len(loader.sampler), len(loader) * loader.batch_size)  # type: ignore[arg-type]
 
 
-def _file(path: Path) -> Batches:
+def _file(path: Path) -> DataBatches:
     if path.is_dir():
         return _dataset(ImageFolder(path))
     if path.suffix == ".npz":

@@ -16,7 +16,7 @@ from ..core.devices import device_of
 from ..core.errors import AdvlabError
 from ..core.inputs import Given, TensorLike
 from ..core.randomness import generator
-from ..data.loaders import Batches, batches
+from ..data.loaders import DataBatches, batches
 from ..losses import ModelLoss, margin
 from ..threats import Ball, Threat
 from .evaluation import CheckWarning
@@ -130,7 +130,7 @@ def _worst(
     return cascade.points, cascade.worst, cascade.broken
 
 
-def _ball(data: Batches, norm: Norm, eps: object, box: object) -> Ball:
+def _ball(data: DataBatches, norm: Norm, eps: object, box: object) -> Ball:
     if eps is None:
         raise AdvlabError(
             "how far inputs may move: eps, or a threat set", "neither", "for example eps=8/255"
@@ -139,7 +139,7 @@ def _ball(data: Batches, norm: Norm, eps: object, box: object) -> Ball:
     return Ball(norm=norm, radius=eps, box=limits)  # type: ignore[arg-type]
 
 
-def _limits(data: Batches) -> tuple[float, float] | None:
+def _limits(data: DataBatches) -> tuple[float, float] | None:
     """The unit box, if all inputs lie in it; of a stream, if the first batch does."""
     x, _ = data.first()
     values = inputs.inputs(x, None)

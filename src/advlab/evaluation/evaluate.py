@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ..attacks import Attack
 from ..core import inputs
 from ..core.autocast import only_for_the_model
+from ..core.errors import AdvlabError
 from ..core.inputs import Given, TensorLike
 from ..threats import Threat
 from .batch import Certificates, check_certificates, evaluate_batches
@@ -123,6 +124,8 @@ def evaluate(
     store = None if store is None else inputs.path("store", store)
     limit = None if budget is None else seconds_of(budget)
     check_certificates(certificates)
+    if ball is None:
+        raise AdvlabError("ball as a threat set", "none", 'for example Ball("linf", 0.1)')
     if transfer is not None:
         inputs.instance("transfer as a network", transfer, nn.Module, "")
     task = validate(model, x, y, ball, output)

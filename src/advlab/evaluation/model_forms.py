@@ -80,16 +80,17 @@ def answering(model: Any, x: Tensor, y: Targets, output: Output) -> Answering:
     """
     if hasattr(model, "predict") and not callable(model):
         return _estimator(model, x, y, output)
-    outputs, plain, takes_arrays = first_outputs(model, x)
+    function: Any = model  # which has said by now that it can be called
+    outputs, plain, takes_arrays = first_outputs(function, x)
     if _are_labels(outputs):
-        return _labels_only(model, outputs, takes_arrays, x, y, output)
+        return _labels_only(function, outputs, takes_arrays, x, y, output)
     if isinstance(outputs, np.ndarray | list) or takes_arrays:
-        model = ArrayFunction(model, takes_arrays)
+        function = ArrayFunction(function, takes_arrays)
         with torch.no_grad():
-            outputs = model(x)
+            outputs = function(x)
     elif not plain:
-        model = PlainScores(model)
-    return Answering(model, inputs.scores(outputs), output)
+        function = PlainScores(function)
+    return Answering(function, inputs.scores(outputs), output)
 
 
 def first_outputs(model: Model, x: Tensor) -> tuple[Any, bool, bool]:
@@ -128,7 +129,8 @@ def far_outputs(model: Model, x: Tensor) -> Callable[[], bool | None]:
                 far = torch.cat([outputs_of(model, factor * x).flatten() for factor in FAR])
             except (AdvlabError, *inputs.TROUBLES):
                 return None
-        return bool(((far >= 0) & (far <= 1)).all())
+        far = far[~far.isnan()]
+        return bool(((far >= 0) & (far <= 1)).all()) if len(far) else None
 
     return stays
 

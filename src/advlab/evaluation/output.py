@@ -295,14 +295,15 @@ def _is_probability(outputs: Tensor, signs: Tensor, stays: Callable[[], bool | N
     """Whether one number is a probability: in [0, 1] on the data and also far from them.
 
     Numbers that only happen to lie in [0, 1] here are logits, unless they are right more often
-    when judged at 0.5: then nobody can tell.
+    when judged at 0.5, or the model cannot be asked far from the data: then nobody can tell.
     """
     if not _unit(outputs):
         return False
-    if stays():
+    far = stays()
+    if far:
         return True
     right = [int((((outputs > t).long() * 2 - 1) == signs).sum()) for t in (0.0, 0.5)]
-    if right[1] > right[0]:
+    if far is None or right[1] > right[0]:
         raise AdvlabError(
             "outputs that can be told: logits are judged at 0, probabilities at 0.5",
             f"numbers from {float(outputs.min()):.3g} to {float(outputs.max()):.3g}, of which "

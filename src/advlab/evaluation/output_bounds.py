@@ -17,7 +17,7 @@ MOST_COLUMNS = 16
 """Outputs from which on ranges are not asked for: each takes two runs of every certificate."""
 
 
-class Column(nn.Module):
+class OneOutput(nn.Module):
     """One output of a model of several."""
 
     def __init__(self, model: Model, column: int, columns: int):
@@ -48,7 +48,7 @@ def certify_labels(
     refused: dict[str, str] = {}
     alive = torch.ones(len(x), dtype=torch.bool)
     for column in range(y.shape[1]):
-        one = Column(model, column, y.shape[1])
+        one = OneOutput(model, column, y.shape[1])
         found = certify(
             one, x, y[:, column], ball, certificates, alive=alive,
             progress=lambda name, done, given: progress(name),
@@ -85,7 +85,7 @@ def largest_distance(
         return far.reshape(y.shape), by, {"all": f"there are more than {MOST_COLUMNS} outputs"}
     for certificate in _chosen(certificates):
         for column in range(columns):
-            one = model if columns == 1 else Column(model, column, columns)
+            one = model if columns == 1 else OneOutput(model, column, columns)
             reason = certificate.refuses(one, ball, x[:1])
             if reason is not None:
                 refused[certificate.name] = reason

@@ -12,7 +12,7 @@ from ..core import inputs
 from ..core.devices import device_of
 from ..core.errors import AdvlabError
 from ..core.inputs import Given
-from ..data.loaders import Batches, batches
+from ..data.loaders import DataBatches, batches
 from ..models.in_precision import HALF, InPrecision
 from ..threats import Threat
 from .evaluation import CheckWarning
@@ -57,7 +57,7 @@ def validate(
     model = open_model(model)
     check_threat(ball)
     inputs.check_weights(model)
-    wanted, source = Output.of(output), x if isinstance(x, Batches) else batches(x, y)
+    wanted, source = Output.of(output), x if isinstance(x, DataBatches) else batches(x, y)
     first, later = _first(model, source)
     rows, targets = torch.cat([one for one, _ in first]), joined([one for _, one in first])
     ball.check_center(rows)
@@ -78,7 +78,7 @@ def validate(
 
 
 def _first(
-    model: Any, source: Batches
+    model: Any, source: DataBatches
 ) -> tuple[list[tuple[Tensor, Targets]], Iterator[tuple[Tensor, Targets]]]:
     """The first batches, enough to look at (all that are in memory), and an iterator of others."""
     stream = ((inputs.inputs(x, model).detach(), target_values(y)) for x, y in source)
@@ -123,7 +123,7 @@ def _check_rows(x: Tensor, y: Targets) -> None:
 def _cast(model: Any, x: Tensor) -> tuple[Any, Tensor, list[CheckWarning]]:
     """The model and inputs in a type that both compute in: float32 for half precision."""
     wanted = inputs.dtype_of(model) or x.dtype
-    if wanted in HALF and callable(model):
+    if wanted in HALF and not hasattr(model, "predict"):
         name = str(wanted).removeprefix("torch.")
         text = (
             f"the model computes in {name}: perturbations are float32 and in the threat set, and "

@@ -37,7 +37,7 @@ class Estimator(nn.Module):
         super().__init__()
         self.estimator = estimator
         classes = getattr(estimator, "classes_", None)
-        if isinstance(classes, list) or np.ndim(classes) > 1:
+        if isinstance(classes, list) or getattr(classes, "ndim", 1) > 1:
             raise AdvlabError("an estimator with one answer per row", "one with several outputs")
         self.classes = None if classes is None else tuple(np.asarray(classes).tolist())
         self.method: Method = self._chosen(x)

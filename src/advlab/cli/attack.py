@@ -106,13 +106,14 @@ def attack(
       advlab attack my_nets:net mnist --eps 0.1 --save adv.npz
       advlab attack my_nets:net mnist --eps 0.1 --attack my_module:MyAttack
     """
+    from ..attacks import ATTACKS
     from ..core.datafiles import recording
     from ..lab.evaluations import evaluation_origin
     from . import examples
     from .models import load_attack, load_model
 
-    own = attack if ":" in attack else None
-    chosen = attack if own is None else load_attack(own)
+    chosen = load_attack(attack) if ":" in attack else attack
+    own = attack if ":" in attack else ATTACKS.source(attack)
     ball = _ball(norm, eps, examples.usual_box(data) if box is None else examples.box(box))
     with recording() as read:
         sample = examples.sample(data, n or None, seed, data_dir, split)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..core.errors import AdvlabError
 from ..core.randomness import generator
-from ..data import cifar10, mnist
+from ..data import DATA
 from ..data.arrays import Arrays, load
 from ..data.directory import SETS
 
@@ -80,10 +80,8 @@ def usual_box(source: str) -> Box | None:
 
 
 def _arrays(source: str, directory: Path | None, split: Literal["train", "test"]) -> Arrays:
-    if source == "mnist":
-        return mnist.load(directory=directory, split=split)
-    if source == "cifar10":
-        return cifar10.load(directory=directory, split=split)
+    if source in DATA:
+        return _by_name(source, directory, split)
     path = Path(source)
     if path.suffix in PICKLES:
         raise AdvlabError(
@@ -99,3 +97,11 @@ def _arrays(source: str, directory: Path | None, split: Literal["train", "test"]
             "write np.savez('data.npz', x=x, y=y)",
         )
     return load(path)
+
+
+def _by_name(source: str, directory: Path | None, split: Literal["train", "test"]) -> Arrays:
+    """A data set of ours, or of an installed package."""
+    found = DATA[source](directory=directory, split=split)
+    if not isinstance(found, Arrays):
+        raise AdvlabError(f"Arrays from the data set {source}", type(found).__name__)
+    return found

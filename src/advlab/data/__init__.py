@@ -11,3 +11,4 @@ from .directory import data_root as data_root
 from .directory import fetch as fetch
 from .recorded import cached as cached
 from .recorded import recorded as recorded
+from .registry import DATA as DATA

@@ -59,7 +59,7 @@ def plan(attack: Given[Attack | str | None]) -> Plan:
         return Plan(name, SUITES[name]())
     if name in ATTACKS:
         return plan(_made(name))
-    known = ", ".join([*SUITES, *ATTACKS])
+    known = ", ".join([*SUITES, *ATTACKS.names()])
     raise AdvlabError("the name of a suite or an attack", repr(name), f"there are {known}")
 
 

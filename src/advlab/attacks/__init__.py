@@ -1,5 +1,6 @@
 """Attacks: one algorithm per file, one interface, one registry."""
 
+from ..core.registry import Registry
 from ._engine.cascade import MemberResult as MemberResult
 from ._engine.minimum_norm import Minimal as Minimal
 from ._engine.minimum_norm import MinimumNorm as MinimumNorm
@@ -35,32 +36,36 @@ from .square import Square as Square
 from .surrogate import Surrogate as Surrogate
 from .transfer import Transfer as Transfer
 
-ATTACKS: dict[str, type[Attack]] = {
-    "identity": Identity,
-    "random": Random,
-    "fgm": FGM,
-    "pgd": PGD,
-    "mim": MIM,
-    "apgd": APGD,
-    "smooth_pgd": SmoothPGD,
-    "deepfool": DeepFool,
-    "fab": FAB,
-    "carlini_wagner": CarliniWagner,
-    "ead": EAD,
-    "bpda": BPDA,
-    "square": Square,
-    "spsa": SPSA,
-    "coordinate": CoordinateAscent,
-    "hopskipjump": HopSkipJump,
-    "rays": RayS,
-    "autoattack": AutoAttack,
-    "exact": Exact,
-    "surrogate": Surrogate,
-    "grid": Grid,
-    "fixed": Fixed,
-    "anti": Anti,
-    "switch": Switch,
-    "transfer": Transfer,
-    "gta": GTA,
-    "fake_signal": FakeSignal,
-}
+ATTACKS: Registry[type[Attack]] = Registry(
+    "advlab.attacks",
+    Attack,
+    {
+        "identity": Identity,
+        "random": Random,
+        "fgm": FGM,
+        "pgd": PGD,
+        "mim": MIM,
+        "apgd": APGD,
+        "smooth_pgd": SmoothPGD,
+        "deepfool": DeepFool,
+        "fab": FAB,
+        "carlini_wagner": CarliniWagner,
+        "ead": EAD,
+        "bpda": BPDA,
+        "square": Square,
+        "spsa": SPSA,
+        "coordinate": CoordinateAscent,
+        "hopskipjump": HopSkipJump,
+        "rays": RayS,
+        "autoattack": AutoAttack,
+        "exact": Exact,
+        "surrogate": Surrogate,
+        "grid": Grid,
+        "fixed": Fixed,
+        "anti": Anti,
+        "switch": Switch,
+        "transfer": Transfer,
+        "gta": GTA,
+        "fake_signal": FakeSignal,
+    },
+)

@@ -1,5 +1,6 @@
 """The list of certificates, cheapest first."""
 
+from ..core.registry import Registry
 from .base import Certificate
 from .branch_and_bound import BranchAndBound
 from .crown import Crown, CrownIBP
@@ -8,12 +9,16 @@ from .linear import LinearExact
 from .lipschitz import Lipschitz
 from .smoothing import Smoothing
 
-CERTIFICATES: dict[str, type[Certificate]] = {
-    "linear": LinearExact,
-    "ibp": IBP,
-    "lipschitz": Lipschitz,
-    "crown_ibp": CrownIBP,
-    "crown": Crown,
-    "exact": BranchAndBound,
-    "smoothing": Smoothing,
-}
+CERTIFICATES: Registry[type[Certificate]] = Registry(
+    "advlab.certificates",
+    Certificate,
+    {
+        "linear": LinearExact,
+        "ibp": IBP,
+        "lipschitz": Lipschitz,
+        "crown_ibp": CrownIBP,
+        "crown": Crown,
+        "exact": BranchAndBound,
+        "smoothing": Smoothing,
+    },
+)

@@ -176,6 +176,7 @@ def run_attack(
 
     The arguments are those of the command; `settings` are those that `evaluate` takes.
     """
+    from ..attacks import ATTACKS
     from ..core.datafiles import recording
     from ..core.devices import choose_device, moved
     from ..evaluation import Output
@@ -185,8 +186,9 @@ def run_attack(
     from .models import load_attack, load_model
 
     read_as = Output(output, None if classes is None else examples.labels(classes))
-    own, place = attack if ":" in attack else None, choose_device(device)
-    chosen = attack if own is None else load_attack(own)
+    place = choose_device(device)
+    chosen = load_attack(attack) if ":" in attack else attack
+    own = attack if ":" in attack else ATTACKS.source(attack)
     ball = _ball(norm, eps, examples.usual_box(data) if box is None else examples.box(box))
     with recording() as read:
         sample = examples.sample(data, n or None, seed, data_dir, split)

@@ -14,8 +14,8 @@ from torch.utils.data import Subset
 from ..core.datafiles import OWN_FILE, reading
 from ..core.errors import AdvlabError
 from ..core.randomness import generator
-from ..data import ImageFolder, cifar10, mnist
-from ..data.arrays import load_any
+from ..data import DATA, ImageFolder
+from ..data.arrays import Arrays, load_any
 from ..data.directory import SETS
 
 KINDS = "an .npz file with x and y, a folder of images, or one of " + ", ".join(SETS)
@@ -119,10 +119,8 @@ def usual_box(source: str) -> Box | None:
 def _arrays(
     source: str, directory: Path | None, split: Literal["train", "test"]
 ) -> tuple[Tensor, Tensor | np.ndarray]:
-    if source == "mnist":
-        return mnist.load(directory=directory, split=split)
-    if source == "cifar10":
-        return cifar10.load(directory=directory, split=split)
+    if source in DATA:
+        return _by_name(source, directory, split)
     path = Path(source)
     if path.suffix in PICKLES:
         raise AdvlabError(
@@ -138,3 +136,11 @@ def _arrays(
             "write np.savez('data.npz', x=x, y=y)",
         )
     return load_any(path)
+
+
+def _by_name(source: str, directory: Path | None, split: Literal["train", "test"]) -> Arrays:
+    """A data set of ours, or of an installed package."""
+    found = DATA[source](directory=directory, split=split)
+    if not isinstance(found, Arrays):
+        raise AdvlabError(f"Arrays from the data set {source}", type(found).__name__)
+    return found

@@ -13,3 +13,4 @@ from .images import ImageFolder as ImageFolder
 from .loaders import batches as batches
 from .recorded import cached as cached
 from .recorded import recorded as recorded
+from .registry import DATA as DATA

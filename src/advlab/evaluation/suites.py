@@ -115,7 +115,7 @@ def plan(attack: Given[Attack | str | None]) -> Plan:
         return Plan(name, SUITES[name](), certificates=QUICK if name == "fast" else None)
     if name in ATTACKS:
         return plan(_made(name))
-    known = ", ".join([*SUITES, *ATTACKS])
+    known = ", ".join([*SUITES, *ATTACKS.names()])
     raise AdvlabError("the name of a suite or an attack", repr(name), f"there are {known}")
 
 

@@ -4,6 +4,7 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
 from ..core.errors import AdvlabError
+from ..core.registry import installed
 
 ITEMS: dict[str, tuple[str, ...]] = {
     "benign": (
@@ -78,13 +79,18 @@ def select(*wanted: str) -> list[str]:
     """The experiments meant by names, papers and globs, in order and each once.
 
     A module ("package.module", "package.module:object") or a file ("my_figure.py") is someone's own
-    experiment and is passed on as it is.
+    experiment and is passed on as it is. A name that an installed package gives to one of its own
+    (an entry point of the group "advlab.experiments") stands for its module.
     """
     chosen: dict[str, None] = {}
     for text in wanted:
         name = text.removesuffix("/")
         if name in EXPERIMENTS or _is_own(text):
             chosen[name] = None
+            continue
+        theirs = installed("advlab.experiments")
+        if name in theirs:
+            chosen[theirs[name].value] = None
             continue
         found = [known for known in EXPERIMENTS if fnmatchcase(known, name)]
         found = found or [known for known in EXPERIMENTS if known.startswith(f"{name}/")]

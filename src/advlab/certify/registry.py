@@ -1,6 +1,7 @@
 """The list of certificates, cheapest first."""
 
 from .base import Certificate
+from .beta_crown import BetaCrown
 from .branch_and_bound import BranchAndBound
 from .crown import Crown, CrownIBP
 from .ibp import IBP
@@ -14,4 +15,5 @@ CERTIFICATES: dict[str, type[Certificate]] = {
     "crown_ibp": CrownIBP,
     "crown": Crown,
     "exact": BranchAndBound,
+    "beta_crown": BetaCrown,
 }

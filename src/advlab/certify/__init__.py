@@ -1,6 +1,8 @@
 """Upper bounds: what no attack can do to a network, and a registry of the ways to show it."""
 
 from .base import Certificate as Certificate
+from .beta_crown import BetaCrown as BetaCrown
+from .beta_crown import Searched as Searched
 from .branch_and_bound import BranchAndBound as BranchAndBound
 from .branch_and_bound import Solved as Solved
 from .cascade import Certified as Certified

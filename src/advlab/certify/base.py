@@ -36,6 +36,10 @@ class Certificate(Config):
     exact: ClassVar[bool] = False
     """Whether its bound is the worst margin itself, so that others have nothing to add."""
 
+    needs_deadline: ClassVar[bool] = False
+    """Whether it takes all the time it is given, so that `certify` runs it by itself only under a
+    deadline, or where it is asked for by name."""
+
     def refuses(self, model: Model, ball: Threat, x: Tensor | None = None) -> str | None:
         """Why there is no bound here, or None.
 

@@ -69,7 +69,8 @@ def certify(
         y: Their labels.
         ball: The threat set.
         certificates: Names of CERTIFICATES or certificates, in the order in which they are tried;
-            by default all of CERTIFICATES, the cheapest first. A bound that is exact ends it.
+            by default all of CERTIFICATES, the cheapest first, `beta_crown` only under a deadline.
+            A bound that is exact ends it.
         alive: Leaves out examples known to be broken, for which no certificate exists.
         batch: Examples at once, at most.
         progress: Is told the certificate, the examples it has done, and those it was given.
@@ -87,7 +88,7 @@ def certify(
     place, bound = device_of(model, x), x.new_full((len(x),), torch.inf)
     by, refused, tried, skipped = [""] * len(x), {}, {}, {}
     undecided = torch.ones_like(bound, dtype=torch.bool) if alive is None else alive.to(x.device)
-    for certificate in _resolved(certificates):
+    for certificate in _resolved(certificates, deadline):
         rows = (undecided & (bound >= 0)).nonzero()[:, 0]
         if len(rows) == 0:
             break
@@ -138,8 +139,15 @@ def _batches(rows: Tensor, batch: int, deadline: float | None) -> Iterator[Tenso
         size = min(batch, max(int(left / (3 * pace)), int(left > pace))) if left > 0 else 0
 
 
-def _resolved(certificates: Iterable[str | Certificate] | None) -> list[Certificate]:
-    chosen = list(CERTIFICATES) if certificates is None else list(certificates)
+def _resolved(
+    certificates: Iterable[str | Certificate] | None, deadline: float | None
+) -> list[Certificate]:
+    if certificates is None:
+        timed = deadline is not None
+        certificates = [
+            name for name, kind in CERTIFICATES.items() if timed or not kind.needs_deadline
+        ]
+    chosen = list(certificates)
     unknown = [c for c in chosen if isinstance(c, str) and c not in CERTIFICATES]
     if unknown:
         raise AdvlabError(f"certificates among {', '.join(CERTIFICATES)}", ", ".join(unknown))

@@ -30,6 +30,7 @@ from ._graph.input_sets import InputSets
 from ._graph.interval import propagate_intervals, tighter_by_norm
 from ._graph.margin_bounds import upper_bound, worst_margins
 from ._graph.relaxations import interval_relaxation, linear_relaxation
+from ._graph.rounding import rounding_errors
 from .base import Certificate
 
 ALONE = 2**16
@@ -95,8 +96,9 @@ class Crown(Certificate):
 
 def _margin_bound(graph: Graph, sets: InputSets, y: Tensor, intervals: list[Interval]) -> Tensor:
     """The better of linear and interval relaxation, both from the same hidden bounds."""
+    errors = rounding_errors(graph, intervals)
     return torch.minimum(
-        worst_margins(graph, sets, y, linear_relaxation(graph, intervals)),
+        worst_margins(graph, sets, y, linear_relaxation(graph, intervals), errors),
         worst_margins(graph, sets, y, interval_relaxation(intervals)),
     )
 

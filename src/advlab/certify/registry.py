@@ -2,6 +2,7 @@
 
 from ..core.registry import Registry
 from .base import Certificate
+from .beta_crown import BetaCrown
 from .branch_and_bound import BranchAndBound
 from .crown import Crown, CrownIBP
 from .ibp import IBP
@@ -19,6 +20,7 @@ CERTIFICATES: Registry[type[Certificate]] = Registry(
         "crown_ibp": CrownIBP,
         "crown": Crown,
         "exact": BranchAndBound,
+        "beta_crown": BetaCrown,
         "smoothing": Smoothing,
     },
 )

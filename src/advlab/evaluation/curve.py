@@ -33,8 +33,8 @@ Norm = Literal["l1", "l2", "linf"]
 SHOWN, TRIED, FINEST = 12, 24, 64.0
 """Radii of a curve that names none; radii that certificates try; the largest over the smallest."""
 NEAREST = FAB(steps=40)
-QUICK = tuple(name for name in CERTIFICATES if name != "exact")
-"""All certificates but the exact search, which would spend its time at every radius."""
+QUICK = tuple(name for name in CERTIFICATES if name not in ("exact", "beta_crown"))
+"""All certificates but those that search, which would spend their time at every radius."""
 
 
 @dataclass(frozen=True)
@@ -167,8 +167,8 @@ def curve(
         radii: where the curve is wanted; where FAB found wrong answers if left out.
         box: the limits of inputs, (low, high), if there are any.
         attack: an attack, or the name of a suite or an attack.
-        certificates: names or certificates in the order in which they are tried; all but the exact
-            search if left out, none if empty.
+        certificates: names or certificates in the order in which they are tried; all but those
+            that search if left out, none if empty.
         rng: a generator, or a number as its seed.
         batch: rows per batch; as many as fit in memory if left out.
         progress: whether to show on stderr how far it is.

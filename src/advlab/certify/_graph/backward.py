@@ -38,21 +38,28 @@ class LinearBound:
     constant: Tensor
     magnitude: Tensor
     """At least the absolute values that were summed, for the rounding."""
+    variance: Tensor
+    """The sum of squares of coefficients times rounding errors, where these were given."""
 
     @classmethod
     def of(cls, target: int, a: Tensor) -> "LinearBound":
         """<a, value at the target> itself."""
         zero = torch.zeros(len(a), dtype=a.dtype, device=a.device)
-        return cls({target: a}, zero, zero)
+        return cls({target: a}, zero, zero, zero)
 
     def rows(self, index: Tensor, sign: float = 1.0) -> "LinearBound":
         """Rows by their numbers, as often as wanted, or their opposites."""
         coefficients = {place: a[index].mul_(sign) for place, a in self.coefficients.items()}
-        return LinearBound(coefficients, sign * self.constant[index], self.magnitude[index])
+        constant, magnitude = sign * self.constant[index], self.magnitude[index]
+        return LinearBound(coefficients, constant, magnitude, self.variance[index])
 
 
 def propagate_backward(
-    graph: Graph, start: LinearBound, rows: Tensor, relaxation: Relaxation | None
+    graph: Graph,
+    start: LinearBound,
+    rows: Tensor,
+    relaxation: Relaxation | None,
+    errors: list[Tensor | None] | None = None,
 ) -> LinearBound:
     """Bound by linear functions of ever earlier values, in the end of the input alone.
 
@@ -62,17 +69,22 @@ def propagate_backward(
         rows: The example of each.
         relaxation: Bounds nonlinear operations. Without it the propagation stops at them, and what
             is returned is exact.
+        errors: The rounding errors of every value (`rounding.py`), for the bound's variance.
 
     Returns:
         The same functions, bounded in terms of the input (or of the nonlinear operations). Affine
         operations are passed exactly, by their adjoints.
     """
     pending, constant, magnitude = dict(start.coefficients), start.constant, start.magnitude
+    variance = start.variance
     for k in range(max(pending), 0, -1):
         node = graph.nodes[k]
         if k not in pending or (relaxation is None and isinstance(node, Nonlinear)):
             continue
         here = pending.pop(k)
+        if errors is not None and (error := errors[k]) is not None:
+            moves = (here * error[rows]).reshape(len(here), -1)
+            variance = variance + torch.linalg.vector_norm(moves, dim=1) ** 2
         if isinstance(node, Affine):
             if node.bias is not None:
                 terms = here * node.bias
@@ -87,7 +99,7 @@ def propagate_backward(
             back = list(bound.coefficients)
         for place, part in zip(node.inputs, back, strict=False):
             pending[place] = pending[place] + part if place in pending else part
-    return LinearBound(pending, constant, magnitude)
+    return LinearBound(pending, constant, magnitude, variance)
 
 
 def chunks(pairs: int, width: int) -> Iterator[slice]:

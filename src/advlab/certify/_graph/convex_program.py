@@ -102,8 +102,8 @@ class ConcaveRelaxation:
             np.hstack([-sides[:, None] * score.rows[decided], np.zeros((len(decided), t))]),
         ]
         right = [-at[self.concave], np.zeros(t), sides * at[decided]]
-        of_set, right_of_set, cones = _set_constraints(threat, d, t)
-        solution = _clarabel(
+        of_set, right_of_set, cones = set_constraints(threat, d, t)
+        solution = clarabel_solution(
             np.concatenate([-g, weights]),
             np.vstack([*rows, of_set]),
             np.concatenate([*right, right_of_set]),
@@ -117,7 +117,7 @@ class ConcaveRelaxation:
         return x, np.nan_to_num(slopes), multipliers, "Infeasible" in str(solution.status)
 
 
-def _set_constraints(
+def set_constraints(
     threat: ExampleSet, d: int, t: int
 ) -> tuple[np.ndarray, np.ndarray, tuple[int, int]]:
     """Rows and right sides for the move, and how many are inequalities and how many a cone."""
@@ -134,7 +134,9 @@ def _set_constraints(
     return np.vstack([box, cone]), np.concatenate([room, length]), (len(box), len(cone))
 
 
-def _clarabel(q: np.ndarray, a: np.ndarray, b: np.ndarray, plain: int, cones: tuple[int, int]):
+def clarabel_solution(
+    q: np.ndarray, a: np.ndarray, b: np.ndarray, plain: int, cones: tuple[int, int]
+):
     """min q'v with b - a v >= 0 in the first rows and in the second-order cone in the last."""
     settings = clarabel.DefaultSettings()  # pyright: ignore[reportAttributeAccessIssue]
     settings.verbose = False

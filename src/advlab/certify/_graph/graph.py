@@ -274,7 +274,7 @@ class Graph:
         16 is what a point may stray from its set (`Ball.contains`).
         """
         maps = [node for node in self.nodes if isinstance(node, Affine)]
-        return 16 + 4 * sum(math.sqrt(node.fan_in) for node in maps)
+        return 16 + sum(math.sqrt(node.fan_in) for node in maps)
 
     def nonlinear(self) -> list[int]:
         """The places of the nonlinear operations."""

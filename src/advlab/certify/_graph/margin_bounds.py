@@ -11,6 +11,12 @@ from .backward import LinearBound, Relaxation, chunks, propagate_backward
 from .graph import Graph
 from .input_sets import InputSets
 
+ROUNDING = 2
+"""In units of eps: 6.9 standard deviations of what rounding can do to the network (`rounding.py`),
+or 4.9 with the backward pass, which computes the same sums the other way round."""
+STRAY = 16
+"""What a point may be outside of its set, in units of eps (`Ball.contains`)."""
+
 
 def upper_bound(
     graph: Graph,
@@ -19,12 +25,14 @@ def upper_bound(
     sets: InputSets,
     relaxation: Relaxation,
     exact: bool,
+    errors: list[Tensor | None] | None = None,
 ) -> Tensor:
     """At least the maximum of linear functions over the sets of these rows, rounding included.
 
-    The slack is eps of the dtype times `graph.rounding` times the sum of absolute terms: a rule of
-    thumb for rounding errors of random sign, many times larger than what is seen, but no proof. In
-    float64 it is far below anything that matters.
+    With `errors` the slack for rounding is by standard deviations of what rounding does to the
+    network and to this bound (`rounding.py`). Without them it is eps times `graph.rounding` times
+    the sum of absolute terms, a rule of thumb that is cheaper and mostly larger. Neither is a
+    proof; both are many times what is seen. In float64 they are far below anything that matters.
 
     Args:
         graph: The network.
@@ -34,21 +42,32 @@ def upper_bound(
         relaxation: Bounds the nonlinear operations.
         exact: Whether linear functions of the input are to be maximised exactly, see
             `InputSets.upper_bound`.
+        errors: The rounding errors of every value.
     """
-    back = propagate_backward(graph, start, rows, relaxation)
-    bound, magnitude = back.constant, back.magnitude
+    back = propagate_backward(graph, start, rows, relaxation, errors)
+    bound, terms = back.constant, torch.zeros_like(back.constant)
     if 0 in back.coefficients:
         value, terms = sets.upper_bound(back.coefficients[0], rows, exact)
-        bound, magnitude = bound + value, magnitude + terms
-    return bound + torch.finfo(bound.dtype).eps * graph.rounding * magnitude
+        bound = bound + value
+    if errors is None:
+        slack = graph.rounding * (back.magnitude + terms)
+    else:
+        slack = ROUNDING * back.variance.sqrt() + STRAY * terms + 4 * back.magnitude
+    return bound + torch.finfo(bound.dtype).eps * slack
 
 
-def worst_margins(graph: Graph, sets: InputSets, y: Tensor, relaxation: Relaxation) -> Tensor:
+def worst_margins(
+    graph: Graph,
+    sets: InputSets,
+    y: Tensor,
+    relaxation: Relaxation,
+    errors: list[Tensor | None] | None = None,
+) -> Tensor:
     """At least the largest margin in the set of each example, over all rival classes."""
     worst = torch.full_like(sets.center.flatten(1)[:, 0], -torch.inf)
     for a, rows in specifications(graph, y, sets.center):
         start = LinearBound.of(graph.output, a)
-        bound = upper_bound(graph, start, rows, sets, relaxation, exact=True)
+        bound = upper_bound(graph, start, rows, sets, relaxation, True, errors)
         worst = worst.scatter_reduce(0, rows, bound, "amax")
     # A bound that is not a number certifies nothing.
     return torch.where(worst.isnan(), torch.inf, worst)

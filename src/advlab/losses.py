@@ -334,7 +334,7 @@ def _fact(y: Tensor, find: Callable[[Tensor], Any]) -> Any:
     """What `find` says of the labels, which are looked at once: each look waits for the device."""
     if y.is_inference():  # has no version
         return find(y)
-    version, found = _FACTS.get(y, (-1, {}))
+    version, found = _FACTS.get(y) or (-1, {})
     if version != y._version:
         found = {}
         _FACTS[y] = y._version, found

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import advlab
-from advlab.attacks import PGD, Square
+from advlab.attacks import FAB, PGD, Square
 from advlab.core.errors import AdvlabError
 from advlab.models import Estimator
 from advlab.threats import Ball
@@ -93,6 +93,15 @@ def test_what_is_no_fitted_estimator_of_rows_is_refused():
     two = DecisionTreeClassifier().fit(X, np.stack([TWO, TWO], 1))
     with pytest.raises(AdvlabError, match="one answer per row"):
         advlab.evaluate(two, X, TWO, BALL)
+
+
+@pytest.mark.parametrize("method", [None, "predict_proba", "predict"])
+def test_attacks_that_run_out_of_rows_do_not_ask_about_none(method):
+    """FAB drops rows; a tree cannot be asked about an empty batch."""
+    tree = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X, TWO)
+    model = tree if method is None else getattr(tree, method)
+    found = advlab.evaluate(model, X, TWO, BALL, FAB(steps=2), checks=False)
+    assert found.clean_error == pytest.approx(np.mean(tree.predict(X) != TWO), abs=0.05)
 
 
 def test_no_rows_and_images():

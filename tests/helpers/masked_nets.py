@@ -7,6 +7,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # foolbox imports old scipy names
+    import eagerpy as ep
+    import foolbox as fb
+    import foolbox.attacks as fa
+
 CLASSES, D, HIDDEN = 4, 16, 48
 
 
@@ -85,9 +91,6 @@ def masked(kind: str) -> Masked:
 
 def broken_by_peers(model: nn.Module, x: Tensor, y: Tensor, norm: str, eps: float) -> dict:
     """Rows that each of foolbox's attacks breaks, by name; the clean errors are among them."""
-    import eagerpy as ep
-    import foolbox as fb
-
     fmodel, found = fb.PyTorchModel(model, bounds=(0, 1)), {}
     with warnings.catch_warnings(), torch.random.fork_rng():
         warnings.simplefilter("ignore")
@@ -103,19 +106,17 @@ def broken_by_peers(model: nn.Module, x: Tensor, y: Tensor, norm: str, eps: floa
 
 def peers(norm: str) -> dict:
     """foolbox's attacks in this norm, in sizes that take seconds."""
-    import foolbox.attacks as fa
-
     if norm == "linf":
         return {
             "FGSM": fa.LinfFastGradientAttack(),
             "PGD": fa.LinfPGD(steps=40),
             "DeepFool": fa.LinfDeepFoolAttack(steps=30),
-            "HopSkipJump": fa.HopSkipJumpAttack(steps=12, constraint="linf"),
+            "HopSkipJump": fa.HopSkipJumpAttack(steps=5, constraint="linf"),
         }
     return {
         "PGD": fa.L2PGD(steps=40),
         "DeepFool": fa.L2DeepFoolAttack(steps=30),
-        "CarliniWagner": fa.L2CarliniWagnerAttack(steps=100, binary_search_steps=4),
-        "BoundaryAttack": fa.BoundaryAttack(steps=800),
-        "HopSkipJump": fa.HopSkipJumpAttack(steps=12),
+        "CarliniWagner": fa.L2CarliniWagnerAttack(steps=60, binary_search_steps=3),
+        "BoundaryAttack": fa.BoundaryAttack(steps=300),
+        "HopSkipJump": fa.HopSkipJumpAttack(steps=5),
     }

@@ -97,8 +97,9 @@ def _rounding(mode: StandIns, call: Call) -> Any:
 def _floor_divide(mode: StandIns, call: Call) -> Any:
     func, args, kwargs = call
     hard = func(*args, **kwargs)
-    whole = func.__name__ != "div" or kwargs.get("rounding_mode") is not None
-    return straight(hard, args[0] / args[1]) if whole and _carries(args[0]) else hard
+    if func.__name__ == "div" and kwargs.get("rounding_mode") is None:
+        return _arithmetic(mode, call)
+    return straight(hard, args[0] / args[1]) if _carries(args[0]) else hard
 
 
 def _sign(mode: StandIns, call: Call) -> Any:
@@ -157,7 +158,7 @@ def _clamp(mode: StandIns, call: Call) -> Any:
     func, args, kwargs = call
     hard = func(*args, **kwargs)
     ends = [*args[1:3], kwargs.get("min"), kwargs.get("max")]
-    two = sum(end is not None for end in ends) == 2
+    two = func.__name__ == "hardtanh" or sum(end is not None for end in ends) == 2
     return straight(hard, args[0]) if two and _carries(args[0]) else hard
 
 

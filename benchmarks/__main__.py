@@ -3,6 +3,7 @@
 from . import (
     any_attack,
     bracket,
+    certificates,
     patches,
     peers,
     purification,
@@ -11,6 +12,16 @@ from . import (
     two_layer,
 )
 
-PARTS = (theta_star, stacks, two_layer, any_attack, patches, purification, bracket, peers)
+PARTS = (
+    theta_star,
+    stacks,
+    two_layer,
+    any_attack,
+    patches,
+    purification,
+    bracket,
+    certificates,
+    peers,
+)
 for benchmark in PARTS:
     benchmark.main()

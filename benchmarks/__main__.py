@@ -3,6 +3,7 @@
 from . import (
     any_attack,
     bracket,
+    certificates,
     patches,
     peers,
     purification,
@@ -13,8 +14,8 @@ from . import (
 )
 
 PARTS = (
-    theta_star, stacks, two_layer, any_attack, patches, purification, bracket, training_epoch,
-    peers,
+    theta_star, stacks, two_layer, any_attack, patches, purification, bracket, certificates,
+    training_epoch, peers,
 )  # fmt: skip
 for benchmark in PARTS:
     benchmark.main()

@@ -167,11 +167,7 @@ def test_certify_keeps_the_best_bound_whoever_gave_it():
     net, x, y = network("mlp", 6)
     ball = Ball(norm="l2", radius=0.3)
     result = certify(net, x, y, ball, batch=3)
-    singly = {
-        name: kind().worst_margin(net, x, y, ball)
-        for name, kind in CERTIFICATES.items()
-        if kind().refuses(net, ball, x) is None
-    }
+    singly = {name: CERTIFICATES[name]().worst_margin(net, x, y, ball) for name in result.tried}
     for row, name in enumerate(result.by):
         assert float(singly[name][row]) == pytest.approx(float(result.bound[row]), abs=1e-12)
         if result.bound[row] >= 0:

@@ -18,7 +18,7 @@ class Slow(Crown):
     name = "slow"
 
     def bound(self, graph, sets, y):
-        time.sleep(0.02 * len(y))
+        time.sleep(0.1 * len(y))
         return torch.full((len(y),), 1.0, dtype=sets.center.dtype)
 
 
@@ -48,8 +48,8 @@ def test_a_slow_certificate_stops_between_batches_and_says_what_it_left():
     net, _, _ = network("mlp", 6)
     x, y = torch.rand(60, 5, dtype=torch.float64), torch.zeros(60, dtype=torch.long)
     begun = time.monotonic()
-    result = certify(net, x, y, BALL, ["ibp", Slow(), "crown"], deadline=begun + 0.5)
-    assert time.monotonic() - begun < 0.9
+    result = certify(net, x, y, BALL, ["ibp", Slow(), "crown"], deadline=begun + 2)
+    assert time.monotonic() - begun < 6
     assert result.tried["ibp"].given == 60
     left = 60 - result.tried["ibp"].proved
     slow = result.tried["slow"]

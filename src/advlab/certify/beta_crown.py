@@ -22,7 +22,7 @@ from ._graph.graph import Graph
 from ._graph.input_sets import InputSets
 from ._graph.margin_bounds import specifications
 from ._graph.nonlinear import Relu
-from ._graph.split_bounds import Part, SplitBounds
+from ._graph.split_bounds import SplitBounds, SplitPart
 from .base import Certificate
 from .crown import Crown, crown_intervals
 
@@ -98,7 +98,7 @@ class BetaCrown(Certificate):
             specs = [pair for a, rows in specifications(graph, y, sets.center)
                      for pair in zip(a, rows.tolist(), strict=True)]  # fmt: skip
             tree = _Tree(len(sets), sets.center.new_full((len(sets),), -torch.inf).tolist())
-            roots = [Part.root(row, a, bounds.places) for a, row in specs]
+            roots = [SplitPart.root(row, a, bounds.places) for a, row in specs]
             for first in range(0, len(roots), self.at_once):
                 tree.add(bounds.solve(roots[first : first + self.at_once]), self)
             while (chosen := tree.choose(self)) and (end is None or time.monotonic() < end):
@@ -113,11 +113,11 @@ class _Tree:
     """The parts that are still open, and the best point of each example."""
 
     def __init__(self, examples: int, best: list[float]):
-        self.open: list[list[Part]] = [[] for _ in range(examples)]
+        self.open: list[list[SplitPart]] = [[] for _ in range(examples)]
         self.closed = [-float("inf")] * examples
         self.best, self.count = best, [0] * examples
 
-    def add(self, parts: list[Part], settings: BetaCrown) -> None:
+    def add(self, parts: list[SplitPart], settings: BetaCrown) -> None:
         for part in parts:
             self.count[part.row] += 1
             self.best[part.row] = max(self.best[part.row], part.value)
@@ -129,17 +129,17 @@ class _Tree:
             else:
                 self.open[part.row].append(part)
 
-    def choose(self, settings: BetaCrown) -> list[Part]:
+    def choose(self, settings: BetaCrown) -> list[SplitPart]:
         """The parts with the largest bounds, of examples that are not decided."""
         half, waiting = max(1, settings.at_once // 2), []
         for row, parts in enumerate(self.open):
-            decided = settings.only_sign and (self.best[row] >= 0 or self.closed[row] >= 0)
-            if decided or self.count[row] >= settings.nodes:
+            best, room = self.best[row], (settings.nodes - self.count[row]) // 2
+            if settings.only_sign and (best >= 0 or self.closed[row] >= 0):
                 continue
-            best = self.best[row]
             limit = best + settings.tolerance * (1 + abs(best))
-            waiting += [part for part in parts if part.bound > limit]
-        chosen = sorted(waiting, key=lambda part: -part.bound)[:half]
+            found = sorted((part for part in parts if part.bound > limit), key=_by_bound)
+            waiting += found[: max(0, room)]
+        chosen = sorted(waiting, key=_by_bound)[:half]
         for part in chosen:
             self.open[part.row].remove(part)
         return chosen
@@ -149,3 +149,7 @@ class _Tree:
             max([closed, best, *(part.bound for part in parts)])
             for closed, best, parts in zip(self.closed, self.best, self.open, strict=True)
         ]
+
+
+def _by_bound(part: SplitPart) -> float:
+    return -part.bound

@@ -11,11 +11,11 @@ from .convex_program import clarabel_solution, set_constraints
 from .one_hidden_layer import ExampleSet
 
 if TYPE_CHECKING:
-    from .split_bounds import Part, SplitBounds, _Layer
+    from .split_bounds import SplitBounds, SplitPart, _Layer
 
 
 def leaf_bound(
-    bounds: "SplitBounds", part: "Part", layers: "dict[int, _Layer]", i: int
+    bounds: "SplitBounds", part: "SplitPart", layers: "dict[int, _Layer]", i: int
 ) -> tuple[float, Tensor | None]:
     """The largest margin of the part by weak duality, whatever the solver did, and a point of the
     threat set that may have it; -inf if the multipliers prove that the part is empty, inf where the

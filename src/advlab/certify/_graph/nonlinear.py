@@ -125,7 +125,7 @@ class Product(Nonlinear):
 
 
 @dataclass(frozen=True, eq=False)
-class Normalised(Product):
+class NormalisedProduct(Product):
     """c times s = 1 / sqrt(mean(c^2) + eps) over some axes: the last step of layer norm.
 
     Given the squares R of the others, c_i / sqrt((c_i^2 + R) / k + eps) rises in c_i, which bounds

@@ -15,7 +15,7 @@ from .nonlinear import (
     MatrixProduct,
     Maximum,
     MaxPool,
-    Normalised,
+    NormalisedProduct,
     Product,
     Relu,
 )
@@ -38,20 +38,26 @@ def elementwise(function: ScalarFunction) -> Reader:
     return read
 
 
+def _settings(args: tuple, *defaults: Any) -> list:
+    """The arguments after the first, or what they are if left out."""
+    given = list(args[1 : len(defaults) + 1])
+    return given + list(defaults[len(given) :])
+
+
 def gelu(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:
     tanh = kwargs.get("approximate", "none") == "tanh"
     return applied(trace, the_value(trace, args), scalar.GELU_TANH if tanh else scalar.GELU)
 
 
 def softplus(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:
-    beta, threshold = (*args[1:], *(1, 20)[len(args) - 1 :])[:2]
+    beta, threshold = _settings(args, 1, 20)
     if beta <= 0:
         raise UnsupportedNetwork(f"softplus with beta {beta:g}")
     return applied(trace, the_value(trace, args), scalar.softplus(float(beta), float(threshold)))
 
 
 def elu(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:
-    alpha, scale, input_scale = (float(v) for v in (*args[1:], *(1, 1, 1)[len(args) - 1 :])[:3])
+    alpha, scale, input_scale = (float(value) for value in _settings(args, 1, 1, 1))
     if min(alpha, scale, input_scale) <= 0:
         raise UnsupportedNetwork("ELU with a negative setting")
     return applied(trace, the_value(trace, args), scalar.elu(alpha, scale, input_scale))
@@ -63,7 +69,11 @@ def celu(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:
 
 
 def power(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:
-    exponents = {0.5: scalar.SQRT, -0.5: scalar.RSQRT, -1.0: scalar.RECIPROCAL}
+    exponents: dict[float, ScalarFunction] = {
+        0.5: scalar.SQRT,
+        -0.5: scalar.RSQRT,
+        -1.0: scalar.RECIPROCAL,
+    }
     found, exponent = the_value(trace, args), args[1]
     if isinstance(exponent, Tensor):
         raise UnsupportedNetwork("a power by a tensor")
@@ -124,7 +134,7 @@ def clamp_max(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> F
 
 
 def hardtanh(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:
-    return clamp(trace, func, (*args, *(-1.0, 1.0)[len(args) - 1 :]), kwargs, out)
+    return clamp(trace, func, (args[0], *_settings(args, -1.0, 1.0)), kwargs, out)
 
 
 def hardsigmoid(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:
@@ -226,7 +236,7 @@ def normalised(trace: Trace, place: int, axes: tuple[int, ...], eps: float) -> i
     variance = trace.add(Rearrange((square,), inner, shape, None, mean, count))
     spread, _ = scaled(trace, (variance, BATCH), 1.0, eps)
     rate = trace.add(Elementwise((spread,), inner, scalar.RSQRT))
-    return trace.add(Normalised((move, expanded(trace, rate, shape)), shape, axes, eps))
+    return trace.add(NormalisedProduct((move, expanded(trace, rate, shape)), shape, axes, eps))
 
 
 def layer_norm(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:

@@ -18,7 +18,7 @@ RATE, DECAY = 0.3, 0.9
 
 
 @dataclass(eq=False)
-class Part:
+class SplitPart:
     """One rival class of one example, with the signs of some neurons decided."""
 
     row: int
@@ -35,10 +35,10 @@ class Part:
     """The neuron at which to split: place and number; None where nothing is left to split."""
 
     @classmethod
-    def root(cls, row: int, a: Tensor, places: list[int]) -> "Part":
+    def root(cls, row: int, a: Tensor, places: list[int]) -> "SplitPart":
         return cls(row, a, {k: {} for k in places})
 
-    def halves(self) -> "list[Part]":
+    def halves(self) -> "list[SplitPart]":
         if self.split is None:
             return []
         k, i = self.split
@@ -56,7 +56,7 @@ class SplitBounds:
         self.places = graph.nonlinear()
         self.errors = rounding_errors(graph, intervals)
 
-    def solve(self, parts: list[Part]) -> list[Part]:
+    def solve(self, parts: list[SplitPart]) -> list[SplitPart]:
         """The same parts with bounds that are at most their parents', points and next splits."""
         rows = torch.tensor([part.row for part in parts], device=self.sets.center.device)
         a = torch.stack([part.a for part in parts])
@@ -123,7 +123,7 @@ class SplitBounds:
         outputs = self.graph.values(self.sets.threat.maximiser(w, center))[-1]
         return row_sums(a * outputs)
 
-    def _value(self, part: Part, point: Tensor) -> float:
+    def _value(self, part: SplitPart, point: Tensor) -> float:
         outputs = self.graph.values(point.reshape(1, *self.sets.center.shape[1:]))[-1]
         return float((part.a * outputs[0]).sum())
 
@@ -144,7 +144,7 @@ class _Layer:
     """The coefficients that last came back to this layer."""
 
     @classmethod
-    def of(cls, bounds: SplitBounds, k: int, rows: Tensor, parts: list[Part]) -> "_Layer":
+    def of(cls, bounds: SplitBounds, k: int, rows: Tensor, parts: list[SplitPart]) -> "_Layer":
         node = bounds.graph.nodes[k]
         leak = node.slope if isinstance(node, Relu) else 0.0
         low, high = (end[rows] for end in bounds.intervals[node.inputs[0]])

@@ -117,8 +117,8 @@ class Trace(TorchDispatchMode):
                     f"{name}, which makes the computation depend on values", fatal=True
                 )
                 continue
-            where = (place, BATCH) if isinstance(place, int) else place
-            if where is not None and not self._fits(result, *where):
+            where: Found | None = (place, BATCH) if isinstance(place, int) else place
+            if where is not None and not self._fits(result, where[0], where[1]):
                 self.mark_unsupported(f"{name}, which mixes examples or broadcasts")
                 where = None
             self._track(result, where)

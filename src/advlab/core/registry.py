@@ -14,7 +14,6 @@ from typing import Any, Generic, TypeVar
 
 from .errors import AdvlabError
 
-
 Part = TypeVar("Part")
 
 
@@ -48,7 +47,7 @@ class Registry(dict[str, Part], Generic[Part]):
 
     def names(self) -> list[str]:
         """Our names, then those that installed packages add."""
-        return [*self, *(name for name in installed(self.group) if name not in self.keys())]  # noqa: SIM118
+        return [*self, *(name for name in installed(self.group) if name not in self.keys())]
 
     def source(self, name: str) -> str | None:
         """Where an installed part is, as module:object; None for ours."""

@@ -1,4 +1,4 @@
-"""The code of the docs runs, page by page, as a reader would run it: from top to bottom."""
+"""The code of the docs runs, page by page, top to bottom in one session, as a reader would."""
 
 import re
 import sys

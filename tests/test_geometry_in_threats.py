@@ -8,9 +8,11 @@ import advlab
 
 ROOT = Path(advlab.__file__).parent
 NORMS = {"l1", "l2", "linf"}
-SETS = {"Ball", "Cap"}
+SETS = {"Ball", "Cap", "FeatureBall", "Integers", "OneHot", "Patch", "Product", "Union"}
 
 WRITES_A_NORM = {
+    "testing/attacks.py": "the sets that attacks are tried in",
+    "testing/certificates.py": "the sets that certificates are tried with",
     "cli/attack.py": "the user's option; help must not import torch",
     "evaluation/attack.py": "the default of a user's argument",
     "training/objectives.py": "no attack is the ball of radius zero",

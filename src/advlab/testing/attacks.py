@@ -53,8 +53,8 @@ def check_attack(
     Args:
         attack: The attack, with settings that make it quick: it is called some forty times.
         scene: Makes the loss and inputs it is tried on, where it is not for every classifier; by
-            default small networks of three classes. Inputs are brought to the unit sphere around
-            a Cap.
+            default small networks of three classes. Inputs are brought to where those of a set
+            lie, such as the unit sphere (`to_domain`).
         threats: The sets it is tried in.
         features: Of the default inputs.
         keeps_worst: Whether it promises the worst point whose loss it was told.
@@ -73,7 +73,7 @@ def check_attack(
     with _quiet():
         for number, threat in enumerate(threats):
             loss, x = given(seed + number)
-            x = _centers(x, threat)
+            x = threat.to_domain(x)
             _inside_and_honest(laws, attack, loss, x, threat)
             if keeps_worst and attack.ascends:
                 _worst_seen(laws, attack, loss, x, threat)
@@ -140,6 +140,8 @@ def _worst_seen(laws: Laws, attack: Attack, loss: ModelLoss, x: Tensor, threat: 
 class _Told(ModelLoss):
     """A loss that remembers what it said, and of which points."""
 
+    seen: list[tuple[Tensor, Tensor]]
+
     def __init__(self, loss: ModelLoss):
         super().__init__(loss.model, loss.y, loss.loss)
         object.__setattr__(self, "seen", [])
@@ -147,7 +149,7 @@ class _Told(ModelLoss):
     def __call__(self, x: Tensor) -> Tensor:
         value = super().__call__(x)
         if len(x) == len(self.y):
-            self.seen.append((x.detach().clone(), value.detach()))  # type: ignore[attr-defined]
+            self.seen.append((x.detach().clone(), value.detach()))
         return value
 
 
@@ -266,12 +268,6 @@ def _called(
         raise
     laws.holds("it returns an Attacked", isinstance(found, Attacked), type(found).__name__)
     return found
-
-
-def _centers(x: Tensor, threat: Threat) -> Tensor:
-    if not isinstance(threat, Cap):
-        return x
-    return (x.flatten(1) / x.flatten(1).norm(dim=1, keepdim=True)).reshape(x.shape)
 
 
 @contextmanager

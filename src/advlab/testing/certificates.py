@@ -136,7 +136,7 @@ def _once(
     laws.holds("it leaves no gradients behind", none)
     laws.same("it repeats itself", certificate.worst_margin(model, given, labels, threat), first)
     laws.holds("a set that does not state its support function is refused",
-               certificate.refuses(model, _Unstated("linf", 0.1), x[:1]) is not None)  # fmt: skip
+               certificate.refuses(model, _Unstated(norm="linf", radius=0.1), x[:1]) is not None)  # fmt: skip
     broken = copy.deepcopy(model)
     next(broken.parameters()).data[..., 0] = torch.nan
     try:

@@ -33,7 +33,7 @@ def check_data(data: Given[DataModel], *, seed: int = 0) -> None:
         sample = data.sample(generator("check_data", seed + k), n)
         names = getattr(sample, "_fields", None)
         laws.holds("a draw is a named tuple", names is not None, type(sample).__name__)
-        parts = dict(zip(names or (), sample, strict=True))
+        parts: dict[str, Tensor] = dict(zip(names or (), sample, strict=True))
         for name, part in parts.items():
             laws.holds("a draw holds tensors", isinstance(part, Tensor), f"{name}: {type(part)}")
         return parts

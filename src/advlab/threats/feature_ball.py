@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -47,6 +47,12 @@ class FeatureBall(Threat):
     low: float | tuple[float, ...] | None = None
     high: float | tuple[float, ...] | None = None
     arguments = ("norm", "radius", "low", "high", "mask")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, norm: Norm, radius: Any, low: Any = None, high: Any = None, mask: Any = None
+        ) -> None: ...
 
     @model_validator(mode="before")
     @classmethod
@@ -332,14 +338,16 @@ def _shrink(
         large = (size * unit).amax(1, keepdim=True)
     else:
         large = torch.linalg.vector_norm(size * unit, dim=1, keepdim=True) / radius
+    # Rows that fit as they are would have their root at 0, which halving never reaches.
+    free_of = used(moved(small)) <= radius
+    large = torch.where(free_of, small, large)
     for _ in range(ROUNDS):
         middle = (small + large) / 2
         if bool(((middle == small) | (middle == large)).all()):
             break
         fits = used(moved(middle)) <= radius
         small, large = torch.where(fits, small, middle), torch.where(fits, middle, large)
-    free_of = used(moved(torch.zeros_like(small))) <= radius
-    z = torch.where(free_of, moved(torch.zeros_like(small)), moved(large))
+    z = moved(large)
     total = used(z).clamp(min=max(radius, torch.finfo(z.dtype).tiny))
     return z * (radius / total).clamp(max=1.0)
 

@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -43,6 +43,12 @@ class Integers(FeatureBall):
     norm: Literal["linf"] = "linf"
     step: float | tuple[float, ...] = 1.0
     arguments = ("radius", "step", "low", "high", "mask")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, radius: Any, step: Any = 1.0, low: Any = None, high: Any = None, mask: Any = None
+        ) -> None: ...
 
     @model_validator(mode="after")
     def _has_steps(self) -> "Integers":
@@ -179,5 +185,5 @@ class Integers(FeatureBall):
         return moved.reshape(center.shape)
 
     def _step(self, like: Tensor) -> Float[Tensor, "1 d"]:
-        steps = [self.step] if isinstance(self.step, float) else list(self.step)
+        steps = list(self.step) if isinstance(self.step, tuple) else [self.step]
         return torch.tensor([steps], dtype=like.dtype, device=like.device)

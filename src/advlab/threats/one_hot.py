@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -45,6 +45,10 @@ class OneHot(Threat):
     radius: NonNegativeFloat = 1.0
     allowed: tuple[int, ...] | None = None
     arguments = ("groups", "radius", "allowed")
+
+    if TYPE_CHECKING:
+
+        def __init__(self, groups: Any, radius: float = 1.0, allowed: Any = None) -> None: ...
 
     @field_validator("groups", "allowed", mode="before")
     @classmethod

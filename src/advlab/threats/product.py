@@ -3,7 +3,7 @@
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -50,6 +50,12 @@ class Product(Threat):
     parts: tuple[Threat, ...]
     changes: NonNegativeInt | None = None
     arguments = ("parts", "changes", "radius")
+
+    if TYPE_CHECKING:
+
+        def __init__(
+            self, parts: Any, changes: int | None = None, radius: float | None = None
+        ) -> None: ...
 
     @model_validator(mode="before")
     @classmethod

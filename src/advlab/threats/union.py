@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from jaxtyping import Bool, Float
@@ -34,6 +34,10 @@ class Union(Threat):
 
     sets: tuple[Threat, ...]
     arguments = ("sets", "radius")
+
+    if TYPE_CHECKING:
+
+        def __init__(self, sets: Any, radius: float | None = None) -> None: ...
 
     @model_validator(mode="before")
     @classmethod

@@ -4,6 +4,7 @@ from . import (
     any_attack,
     bracket,
     certificates,
+    masked_models,
     patches,
     peers,
     purification,
@@ -15,7 +16,7 @@ from . import (
 
 PARTS = (
     theta_star, stacks, two_layer, any_attack, patches, purification, bracket, certificates,
-    training_epoch, peers,
+    masked_models, training_epoch, peers,
 )  # fmt: skip
 for benchmark in PARTS:
     benchmark.main()

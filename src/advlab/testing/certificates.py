@@ -135,8 +135,8 @@ def _once(
     none = all(one.grad is None for one in model.parameters())
     laws.holds("it leaves no gradients behind", none)
     laws.same("it repeats itself", certificate.worst_margin(model, given, labels, threat), first)
-    laws.holds("a set that does not state its support function is refused",
-               certificate.refuses(model, _Unstated(norm="linf", radius=0.1), x[:1]) is not None)  # fmt: skip
+    refused = certificate.refuses(model, _Unstated(norm="linf", radius=0.1), x[:1]) is not None
+    laws.holds("a set that does not state its support function is refused", refused)
     broken = copy.deepcopy(model)
     next(broken.parameters()).data[..., 0] = torch.nan
     try:

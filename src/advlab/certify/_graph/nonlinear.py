@@ -112,7 +112,7 @@ class MaxPool(Maximum):
 
 
 @dataclass(frozen=True, eq=False)
-class Product(Nonlinear):
+class ElementwiseProduct(Nonlinear):
     """x y, entry by entry."""
 
     def apply(self, *values: Tensor) -> Tensor:
@@ -125,7 +125,7 @@ class Product(Nonlinear):
 
 
 @dataclass(frozen=True, eq=False)
-class NormalisedProduct(Product):
+class NormalisedProduct(ElementwiseProduct):
     """c times s = 1 / sqrt(mean(c^2) + eps) over some axes: the last step of layer norm.
 
     Given the squares R of the others, c_i / sqrt((c_i^2 + R) / k + eps) rises in c_i, which bounds

@@ -11,12 +11,12 @@ from .graph import AddMean, Rearrange
 from .layouts import BATCH
 from .nonlinear import (
     Elementwise,
+    ElementwiseProduct,
     LogSoftmax,
     MatrixProduct,
     Maximum,
     MaxPool,
     NormalisedProduct,
-    Product,
     Relu,
 )
 from .readers import aligned, expanded, move, reshaped, scaled, summed, the_batch, the_value
@@ -176,7 +176,7 @@ def product(trace: Trace, left: int, right: Found) -> Found:
     place, layout = right
     if left == place:
         return applied(trace, right, scalar.power(2))
-    return trace.add(Product((left, place), trace.shape(left))), layout
+    return trace.add(ElementwiseProduct((left, place), trace.shape(left))), layout
 
 
 def glu(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:

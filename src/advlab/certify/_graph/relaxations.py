@@ -18,7 +18,7 @@ from torch import Tensor
 from .backward import NonlinearBound, Relaxation, row_sums
 from .graph import Graph, Interval, Nonlinear
 from .lines import Lines, lines
-from .nonlinear import Elementwise, LogSoftmax, MatrixProduct, Maximum, Product, Relu
+from .nonlinear import Elementwise, ElementwiseProduct, LogSoftmax, MatrixProduct, Maximum, Relu
 
 
 class NodeRelaxation(Protocol):
@@ -124,7 +124,7 @@ class ProductRelaxation:
     rest: Tensor
 
     @classmethod
-    def of(cls, node: Product, x: Interval, y: Interval) -> "ProductRelaxation":
+    def of(cls, node: ElementwiseProduct, x: Interval, y: Interval) -> "ProductRelaxation":
         rest = (x[1] - x[0]) / 2 * ((y[1] - y[0]) / 2)
         return cls((x[0] + x[1]) / 2, (y[0] + y[1]) / 2, rest)
 
@@ -212,7 +212,7 @@ RELAXATIONS: dict[type[Nonlinear], Callable[..., NodeRelaxation]] = {
     Relu: ReluRelaxation.of,
     Elementwise: LineRelaxation.of,
     Maximum: MaximumRelaxation.of,
-    Product: ProductRelaxation.of,
+    ElementwiseProduct: ProductRelaxation.of,
     MatrixProduct: MatrixProductRelaxation.of,
     LogSoftmax: LogSoftmaxRelaxation.of,
 }

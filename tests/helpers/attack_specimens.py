@@ -5,9 +5,11 @@ from torch import nn
 
 from advlab.attacks import (
     APGD,
+    BPDA,
     EAD,
     FAB,
     GTA,
+    PGD,
     SPSA,
     Attack,
     AutoAttack,
@@ -34,6 +36,7 @@ FEWER: dict[type[Attack], Attack] = {
     SPSA: SPSA(steps=4, samples=4),
     HopSkipJump: HopSkipJump(queries=60, probes=10),
     RayS: RayS(queries=60),
+    BPDA: BPDA(inner=PGD(steps=5, climb="margin")),
 }
 """Attacks whose defaults take many steps."""
 

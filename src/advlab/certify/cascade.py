@@ -10,7 +10,9 @@ from torch import Tensor
 from ..core.errors import AdvlabError
 from ..threats import Threat
 from .base import Certificate, Model
+from .randomized_smoothing import Smoothed
 from .registry import CERTIFICATES
+from .smoothing import Smoothing
 
 Progress = Callable[[str, int, int], None]
 """Certificate, examples it has done, examples it was given."""
@@ -51,7 +53,8 @@ def certify(
         y: Their labels.
         ball: The threat set.
         certificates: Names of CERTIFICATES or certificates, in the order in which they are tried;
-            by default all of CERTIFICATES. A bound that is exact ends the search.
+            by default all of CERTIFICATES that are for such a model: `smoothing` for a smoothed
+            classifier, all others for a network. A bound that is exact ends the search.
         alive: Leaves out examples known to be broken, for which no certificate exists.
         batch: Examples at once.
         progress: Is told the certificate, the examples it has done, and those it was given.
@@ -66,7 +69,7 @@ def certify(
     bound = torch.full((len(x),), torch.inf, dtype=x.dtype)
     by, refused = [""] * len(x), {}
     undecided = torch.ones(len(x), dtype=torch.bool) if alive is None else alive.clone()
-    for certificate in _resolved(certificates):
+    for certificate in _resolved(certificates, model):
         rows = (undecided & (bound >= 0)).nonzero()[:, 0]
         if len(rows) == 0:
             break
@@ -87,8 +90,11 @@ def certify(
     return Certified(bound, by, refused)
 
 
-def _resolved(certificates: Iterable[str | Certificate] | None) -> list[Certificate]:
-    chosen = list(CERTIFICATES) if certificates is None else list(certificates)
+def _resolved(certificates: Iterable[str | Certificate] | None, model: Model) -> list[Certificate]:
+    if certificates is None:
+        votes = isinstance(model, Smoothed)
+        certificates = [name for name in CERTIFICATES if (name == Smoothing.name) == votes]
+    chosen = list(certificates)
     unknown = [c for c in chosen if isinstance(c, str) and c not in CERTIFICATES]
     if unknown:
         raise AdvlabError(f"certificates among {', '.join(CERTIFICATES)}", ", ".join(unknown))

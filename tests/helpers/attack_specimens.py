@@ -5,6 +5,7 @@ from torch import nn
 
 from advlab.attacks import (
     APGD,
+    BPDA,
     EAD,
     FAB,
     GTA,
@@ -37,6 +38,7 @@ FEWER: dict[type[Attack], Attack] = {
     SPSA: SPSA(steps=4, samples=4),
     HopSkipJump: HopSkipJump(queries=60, probes=10),
     RayS: RayS(queries=60),
+    BPDA: BPDA(inner=PGD(steps=5, climb="margin")),
 }
 """Attacks whose defaults take many steps."""
 

@@ -8,6 +8,7 @@ from .branch_and_bound import Solved as Solved
 from .cascade import Certified as Certified
 from .cascade import Tried as Tried
 from .cascade import certify as certify
+from .cascade import usual_certificates as usual_certificates
 from .crown import Crown as Crown
 from .crown import CrownIBP as CrownIBP
 from .ibp import IBP as IBP

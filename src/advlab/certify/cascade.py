@@ -13,7 +13,9 @@ from ..core.devices import device_of
 from ..core.errors import AdvlabError
 from ..threats import Threat
 from .base import Certificate, Model
+from .randomized_smoothing import Smoothed
 from .registry import CERTIFICATES
+from .smoothing import Smoothing
 
 Progress = Callable[[str, int, int], None]
 """Certificate, examples it has done, examples it was given."""
@@ -69,8 +71,9 @@ def certify(
         y: Their labels.
         ball: The threat set.
         certificates: Names of CERTIFICATES or certificates, in the order in which they are tried;
-            by default all of CERTIFICATES, the cheapest first, `beta_crown` only under a deadline.
-            A bound that is exact ends it.
+            by default all that are for such a model: `smoothing` for a smoothed classifier, all
+            others for a network, the cheapest first, `beta_crown` only under a deadline. A bound
+            that is exact ends it.
         alive: Leaves out examples known to be broken, for which no certificate exists.
         batch: Examples at once, at most.
         progress: Is told the certificate, the examples it has done, and those it was given.
@@ -88,7 +91,9 @@ def certify(
     place, bound = device_of(model, x), x.new_full((len(x),), torch.inf)
     by, refused, tried, skipped = [""] * len(x), {}, {}, {}
     undecided = torch.ones_like(bound, dtype=torch.bool) if alive is None else alive.to(x.device)
-    for certificate in _resolved(certificates, deadline):
+    if certificates is None:
+        certificates = usual_certificates(model, timed=deadline is not None)
+    for certificate in _resolved(certificates):
         rows = (undecided & (bound >= 0)).nonzero()[:, 0]
         if len(rows) == 0:
             break
@@ -124,6 +129,21 @@ FIRST = 4
 """Examples of the first batch where time is short: enough to see how long one takes."""
 
 
+def usual_certificates(model: Model, *, timed: bool) -> list[str]:
+    """The names of the certificates that are for such a model, the cheapest first.
+
+    Args:
+        model: a network, or a smoothed classifier, which has a certificate of its own.
+        timed: whether there is a deadline: a search without one could take for ever.
+    """
+    votes = isinstance(model, Smoothed)
+    return [
+        name
+        for name, kind in CERTIFICATES.items()
+        if (name == Smoothing.name) == votes and (timed or not kind.needs_deadline)
+    ]
+
+
 def _batches(rows: Tensor, batch: int, deadline: float | None) -> Iterator[Tensor]:
     """All rows, or under a deadline as many as there seems to be time for, in batches that take at
     most a third of what is left."""
@@ -139,14 +159,7 @@ def _batches(rows: Tensor, batch: int, deadline: float | None) -> Iterator[Tenso
         size = min(batch, max(int(left / (3 * pace)), int(left > pace))) if left > 0 else 0
 
 
-def _resolved(
-    certificates: Iterable[str | Certificate] | None, deadline: float | None
-) -> list[Certificate]:
-    if certificates is None:
-        timed = deadline is not None
-        certificates = [
-            name for name, kind in CERTIFICATES.items() if timed or not kind.needs_deadline
-        ]
+def _resolved(certificates: Iterable[str | Certificate]) -> list[Certificate]:
     chosen = list(certificates)
     unknown = [c for c in chosen if isinstance(c, str) and c not in CERTIFICATES]
     if unknown:

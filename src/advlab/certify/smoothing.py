@@ -45,6 +45,8 @@ class Smoothing(Certificate):
     seed: int = 0
 
     def refuses(self, model: Model, ball: Threat, x: Tensor | None = None) -> str | None:
+        if not ball.states_support:
+            return f"{type(ball).__name__} does not state its support function"
         if x is not None and not isinstance(model, Smoothed):
             return "the network is no smoothed classifier (advlab.certify.Smoothed)"
         if not ball.within_radius:
@@ -59,6 +61,8 @@ class Smoothing(Certificate):
         ball: Threat,
     ) -> Float[Tensor, " batch"]:
         ball.check_center(x)
+        if not ball.states_support:
+            raise AdvlabError("a threat set with a support function", type(ball).__name__)
         reason = self.refuses(model, ball, x)
         if reason is not None or not isinstance(model, Smoothed):
             raise AdvlabError(f"a network and a threat set that {self.name} can bound", reason)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..attacks._engine.cascade import CLEAN, Cascade
-from ..certify import CERTIFICATES, Certificate, Smoothed, certify
+from ..certify import CERTIFICATES, Certificate, Smoothed, certify, usual_certificates
 from ..core.devices import device_of
 from ..core.errors import AdvlabError
 from ..core.fingerprint import digest
@@ -105,7 +105,7 @@ def evaluate_batch(
     _check_finite(cascade.clean)
     broken_by = [CLEAN if wrong else STANDING for wrong in cascade.broken.tolist()]
     proofs = Proofs(cascade.clean)
-    free, others = _free_and_others(model, plan, certificates)
+    free, others = _free_and_others(model, plan, certificates, timed=deadline is not None)
     proofs.add(model, x, y, ball, free, cascade.standing, progress)
     cascade.exclude(proofs.bound < 0)
     cascade.deadline = deadline
@@ -185,13 +185,16 @@ class Proofs:
 
 
 def _free_and_others(
-    model: Model, plan: Plan, certificates: Certificates
+    model: Model, plan: Plan, certificates: Certificates, *, timed: bool
 ) -> tuple[list[str | Certificate], list[str | Certificate]]:
     """The certificates to try before any attack, and those to try after the first one."""
     if plan.randomness is not None and not isinstance(model, Smoothed):
         return [], []
-    wanted = plan.certificates if certificates is None else certificates
-    chosen = list(CERTIFICATES) if wanted is None else list(wanted)
+    chosen: list[str | Certificate] = [*usual_certificates(model, timed=timed)]
+    if certificates is not None:
+        chosen = list(certificates)
+    elif plan.certificates is not None:
+        chosen = [one for one in chosen if one in plan.certificates]
     free = [one for one in chosen if isinstance(one, str) and one in FREE]
     return free, [one for one in chosen if one not in free]
 

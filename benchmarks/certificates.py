@@ -24,7 +24,7 @@ AROUND = Ball("linf", 0.01, (0.0, 1.0))
 
 
 def networks() -> dict[str, nn.Module]:
-    """ReLU, GELU and attention."""
+    """Dense and convolutional, with ReLU, GELU and sigmoid."""
     torch.manual_seed(0)
     found: dict[str, nn.Module] = {}
     for name, layer in (("relu", nn.ReLU()), ("gelu", nn.GELU()), ("sigmoid", nn.Sigmoid())):

@@ -18,6 +18,9 @@ from .core.errors import AdvlabError
 PerExample = Callable[[Tensor, Tensor], Tensor]
 """Outputs and targets, a row per example, to one value per example."""
 
+HALF = (torch.float16, torch.bfloat16)
+"""Types of scores, which autocast gives, that losses and margins take as float32."""
+
 Outputs = Float[Tensor, "batch *k"]
 Targets = Shaped[Tensor, "batch *targets"]
 """One label or number per example, or one per output: -1 and +1 where there are many labels."""
@@ -73,7 +76,7 @@ def cross_entropy(outputs: Outputs, y: Targets) -> Values:
         return F.softplus(-_signs(y) * _alike(outputs, y)).sum(1)
     check_labels(outputs, y)
     gaps = outputs - outputs.gather(1, y[:, None])
-    return F.softplus(gaps.masked_fill(_one_hot(outputs, y), float("-inf")).logsumexp(dim=1))
+    return F.softplus(gaps.scatter(1, y[:, None], float("-inf")).logsumexp(dim=1))
 
 
 def margin(outputs: Outputs, y: Targets) -> Values:
@@ -234,7 +237,8 @@ class ModelLoss:
             before, outputs = x._version, self.model(x)
         if x._version != before:
             raise inputs.edited()
-        return _wide(outputs if isinstance(outputs, Tensor) else inputs.scores(outputs))
+        outputs = outputs if isinstance(outputs, Tensor) else inputs.scores(outputs)
+        return outputs.float() if outputs.dtype in HALF else outputs
 
     def rows(self, index: Tensor) -> "ModelLoss":
         return ModelLoss(self.model, self.y[index], self.loss)
@@ -255,12 +259,8 @@ def outputs_of(model: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         model: returns a tensor, or a tuple, dict or object with one (see `core.inputs.scores`).
         x: the inputs, one row per example.
     """
-    return _wide(inputs.scores(inputs.call(model, x)))
-
-
-def _wide(outputs: Tensor) -> Tensor:
-    """Scores of half precision, which autocast gives, in float32: losses and margins need it."""
-    return outputs.float() if outputs.dtype in (torch.float16, torch.bfloat16) else outputs
+    outputs = inputs.scores(inputs.call(model, x))
+    return outputs.float() if outputs.dtype in HALF else outputs
 
 
 @contextmanager

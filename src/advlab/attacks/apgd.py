@@ -2,7 +2,6 @@
 
 from pydantic import PositiveInt, model_validator
 
-from ..core.devices import on_cpu
 from ..core.randomness import Rng
 from ..threats import Threat
 from ._engine.objective import Objective, starts
@@ -82,7 +81,7 @@ class APGD(Attack):
                     break
                 state.advance(point, *objective.value_and_gradient(point))
                 stalled = rule.update(step, state)
-                if stalled is not None and (not on_cpu(stalled) or bool(stalled.any())):
+                if stalled is not None and (not stalled.is_cpu or bool(stalled.any())):
                     state.restart_from_best(stalled)
             objective.drop_broken()
         best.note_clean()

@@ -15,7 +15,6 @@ from torch import Tensor
 from ..core import inputs
 from ..core.autocast import outside_autocast
 from ..core.config import ExactConfig
-from ..core.devices import on_cpu
 from ..core.display import html_table
 from ..core.errors import AdvlabError
 from ..core.files import replacing
@@ -218,9 +217,9 @@ class BestSoFar:
             self._worst = Attacked(point, _judged(point, value))
             return
         worse = ~(value <= self._worst.loss)
-        if on_cpu(worse) and not bool(worse.any()):
+        if worse.is_cpu and not bool(worse.any()):
             return
-        if not on_cpu(value) or bool(value.isnan().any()):
+        if not value.is_cpu or bool(value.isnan().any()):
             value = _judged(point, value)
             worse = value > self._worst.loss
         rows = worse.reshape(-1, *[1] * (point.ndim - 1))
@@ -358,7 +357,7 @@ def _array(values: Tensor) -> np.ndarray:
 def _judged(point: Tensor, value: Tensor) -> Tensor:
     """Values that compare: not a number is the worst, except where the point is none itself."""
     nan = value.isnan()
-    if on_cpu(nan) and not bool(nan.any()):
+    if nan.is_cpu and not bool(nan.any()):
         return value
     astray = ~torch.isfinite(point).flatten(1).all(1)
     return value.masked_fill(nan, float("inf")).masked_fill(astray, float("-inf"))

@@ -24,15 +24,6 @@ def device_of(model: object, x: Tensor) -> torch.device:
     return next((weight.device for weight in weights), x.device)
 
 
-def on_cpu(x: Tensor) -> bool:
-    """Whether looking at a value costs nothing: elsewhere the machine waits for the device.
-
-    Args:
-        x: any tensor.
-    """
-    return x.device.type == "cpu"
-
-
 def choose_device(name: str) -> torch.device:
     """A device by name, if this machine has it.
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-HALF = (torch.float16, torch.bfloat16)
+from ..losses import HALF as HALF
 
 
 class InPrecision(nn.Module):

@@ -12,7 +12,6 @@ from pydantic import NonNegativeFloat
 from torch import Tensor
 
 from ..core.config import ExactConfig
-from ..core.devices import on_cpu
 from ..core.errors import AdvlabError
 from ..core.randomness import Rng, normal, uniform
 from .hyperplane import Box, nearest_plane, onto_plane
@@ -332,7 +331,7 @@ def unit_l2(vectors: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
     """Each row over its length, right for rows as small as the dtype goes; zero stays zero."""
     length = vectors.norm(dim=1, keepdim=True)
     enough = length > torch.finfo(vectors.dtype).tiny ** 0.5 * 1e3
-    if on_cpu(enough) and bool(enough.all()):
+    if enough.is_cpu and bool(enough.all()):
         return vectors / length
     # Squares of smaller entries would underflow, so those are scaled up first.
     largest = vectors.abs().amax(1, keepdim=True)

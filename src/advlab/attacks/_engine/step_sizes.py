@@ -7,7 +7,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ...core.devices import on_cpu
 from ...threats import Threat
 from ...threats.base import per_example
 
@@ -46,7 +45,7 @@ class AscentState:
         """One step further, to this point with its value and gradient."""
         self.rose = value > self.value
         self.previous, self.point, self.value, self.grad = self.point, point, value, grad
-        if not on_cpu(value):
+        if not value.is_cpu:
             better = value > self.best_value
             wide = per_example(better, point)
             self.best = torch.where(wide, point, self.best)

@@ -41,7 +41,7 @@ def networks() -> dict[str, nn.Module]:
 
 def plain_crown_ibp(net: nn.Module, x: Tensor, y: Tensor, radius: float) -> Tensor:
     """CROWN-IBP of a dense ReLU network over a box, by written-out matrices."""
-    dense, worst = [layer for layer in net if isinstance(layer, nn.Linear)], []
+    dense, worst = [layer for layer in net.modules() if isinstance(layer, nn.Linear)], []
     for one, own in zip(x.flatten(1), y.tolist(), strict=True):
         low, high = (one - radius).clamp(0, 1), (one + radius).clamp(0, 1)
         ends, before = [], (low, high)

@@ -54,7 +54,7 @@ def _image(node: Node, boxes: list[Interval]) -> Interval:
         unit = 8 * torch.finfo(low.dtype).eps if node.terms > 1 else 0.0
         return low - unit * low.abs(), high + unit * high.abs()
     if isinstance(node, Affine):
-        (low, high), size = boxes[0], node.magnitude()
+        (low, high), size = boxes[0], node.absolute
         center, radius = node.apply((low + high) / 2), size.matrix((high - low) / 2)
         radius = radius + 8 * torch.finfo(low.dtype).eps * (center.abs() + radius)
         return center - radius, center + radius

@@ -119,7 +119,7 @@ def _dense(trace: Trace, args: tuple, alpha: float) -> Found:
     place, layout = the_value(trace, args)
     if layout.axis == args[0].ndim - 1:
         raise UnsupportedNetwork("a dense layer over the batch")
-    weight = alpha * args[1].detach().T
+    weight = args[1].detach().T if alpha == 1 else alpha * args[1].detach().T
     source = trace.shape(place)
     return trace.add(Dense((place,), (*source[:-1], len(weight)), source, None, weight)), layout
 

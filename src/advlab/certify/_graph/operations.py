@@ -10,16 +10,7 @@ from . import read_nonlinear as nonlinear
 from . import scalar_functions as scalar
 from .graph import Convolution, Dense, Rearrange
 from .layouts import BATCH, Layout
-from .readers import (
-    aligned,
-    constant,
-    move,
-    reshaped,
-    scaled,
-    summed,
-    the_batch,
-    the_value,
-)
+from .readers import aligned, constant, move, reshaped, scaled, summed, the_batch, the_value
 from .tracing import Found, Reader, Trace, UnsupportedNetwork
 
 

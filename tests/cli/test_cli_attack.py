@@ -25,6 +25,7 @@ TIMES = {
     "seal",
     "seconds",
     "certifying_seconds",
+    "certificates_tried",
     "finished",
     "folder",
     "members",

@@ -6,9 +6,7 @@ from ..threats import Threat
 from ._graph.backward import NonlinearBound
 from ._graph.graph import Graph
 from ._graph.input_sets import InputSets
-from ._graph.interval import propagate_intervals
 from ._graph.margin_bounds import worst_margins
-from ._graph.rounding import rounding_errors
 from .base import Certificate
 
 
@@ -30,8 +28,7 @@ class LinearExact(Certificate):
         return f"the network is not linear: it has {', '.join(sorted(kinds))}" if kinds else None
 
     def bound(self, graph: Graph, sets: InputSets, y: Tensor) -> Tensor:
-        errors = rounding_errors(graph, propagate_intervals(graph, sets))
-        return worst_margins(graph, sets, y, _no_relaxation, errors)
+        return worst_margins(graph, sets, y, _no_relaxation)
 
 
 def _no_relaxation(k: int, a: Tensor, rows: Tensor) -> NonlinearBound:

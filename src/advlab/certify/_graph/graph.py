@@ -65,6 +65,11 @@ class Affine(Node):
         """The map with |M|, entry by entry, and no bias."""
         raise NotImplementedError
 
+    @cached_property
+    def absolute(self) -> "Affine":
+        """`magnitude`, made once."""
+        return self.magnitude()
+
     def operator_norm(self, order: float, like: Tensor) -> float:
         """At least max ||M x|| / ||x|| in l1, l2 or linf; exact for l1 and linf.
 
@@ -72,7 +77,7 @@ class Affine(Node):
         """
         if order == 2:
             return math.sqrt(self.operator_norm(1, like) * self.operator_norm(math.inf, like))
-        size = self.magnitude()
+        size = self.absolute
         shape = self.shape if order == 1 else self.source
         ones = like.new_ones(1, *shape)
         return float((size.adjoint(ones) if order == 1 else size.matrix(ones)).max())

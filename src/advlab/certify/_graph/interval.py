@@ -51,10 +51,12 @@ def _image(node: Node, boxes: list[Interval]) -> Interval:
     if isinstance(node, Rearrange):
         # Its matrix has no negative entry, so ends go to ends; what is only moved is not rounded.
         low, high = (node.matrix(end) for end in boxes[0])
-        unit = 8 * torch.finfo(low.dtype).eps if node.terms > 1 else 0.0
+        if node.terms == 1:
+            return low, high
+        unit = 8 * torch.finfo(low.dtype).eps
         return low - unit * low.abs(), high + unit * high.abs()
     if isinstance(node, Affine):
-        (low, high), size = boxes[0], node.magnitude()
+        (low, high), size = boxes[0], node.absolute
         center, radius = node.apply((low + high) / 2), size.matrix((high - low) / 2)
         radius = radius + 8 * torch.finfo(low.dtype).eps * (center.abs() + radius)
         return center - radius, center + radius

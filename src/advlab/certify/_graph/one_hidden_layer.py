@@ -126,7 +126,8 @@ class OneHiddenLayer:
         direct = found.get(0, torch.zeros(len(a), *self.sets.center.shape[1:])).cpu()
         slopes, constants = _numpy(direct.double().flatten(1)), _numpy(back.constant.cpu().double())
         unit = torch.finfo(a.dtype).eps * graph.rounding
-        terms = self.sets.magnitude(direct.to(self.sets.center), rows)
+        center = self.sets.center
+        terms = self.sets.magnitude(direct.to(center), rows.to(center.device))
         for i, row in enumerate(rows.tolist()):
             leaking = weights[i] * self.negative_slopes
             low, high = self.low[row], self.high[row]

@@ -10,16 +10,7 @@ from . import read_nonlinear as nonlinear
 from . import scalar_functions as scalar
 from .graph import Convolution, Dense, Rearrange
 from .layouts import BATCH, Layout
-from .readers import (
-    aligned,
-    constant,
-    move,
-    reshaped,
-    scaled,
-    summed,
-    the_batch,
-    the_value,
-)
+from .readers import aligned, constant, move, reshaped, scaled, summed, the_batch, the_value
 from .tracing import Found, Reader, Trace, UnsupportedNetwork
 
 
@@ -119,7 +110,7 @@ def _dense(trace: Trace, args: tuple, alpha: float) -> Found:
     place, layout = the_value(trace, args)
     if layout.axis == args[0].ndim - 1:
         raise UnsupportedNetwork("a dense layer over the batch")
-    weight = alpha * args[1].detach().T
+    weight = args[1].detach().T if alpha == 1 else alpha * args[1].detach().T
     source = trace.shape(place)
     return trace.add(Dense((place,), (*source[:-1], len(weight)), source, None, weight)), layout
 

@@ -64,7 +64,7 @@ def elu(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:
 
 
 def celu(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:
-    alpha = float(args[1]) if len(args) > 1 else 1.0
+    alpha = float(_settings(args, 1.0)[0])
     return elu(trace, func, (args[0], alpha, 1.0, 1 / alpha), kwargs, out)
 
 
@@ -97,7 +97,7 @@ def relu(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:
 
 
 def leaky_relu(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:
-    slope = float(args[1]) if len(args) > 1 else 0.01
+    slope = float(_settings(args, 0.01)[0])
     if 0 <= slope <= 1:
         return relu_of(trace, the_value(trace, args), slope)
     return prelu(trace, func, (args[0], slope), kwargs, out)
@@ -181,7 +181,7 @@ def product(trace: Trace, left: int, right: Found) -> Found:
 
 def glu(trace: Trace, func: Any, args: tuple, kwargs: dict, out: Any) -> Found:
     """The first half of an axis times the sigmoid of the second."""
-    axis = args[1] if len(args) > 1 else -1
+    axis = _settings(args, -1)[0]
     left, gate = (move(trace, args[0], lambda t, i=i: t.chunk(2, axis)[i]) for i in (0, 1))
     if left[1] != gate[1]:
         raise UnsupportedNetwork("a gate over the batch")

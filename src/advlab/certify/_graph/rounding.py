@@ -44,7 +44,7 @@ def _error(node: Node, before: list[Tensor], size: Tensor) -> Tensor | None:
     if isinstance(node, Relu | Maximum) or (isinstance(node, Rearrange) and node.terms == 1):
         return None
     if isinstance(node, Affine):
-        terms = node.magnitude().matrix(before[0])
+        terms = node.absolute.matrix(before[0])
         terms = terms if node.bias is None else terms + node.bias.abs()
         return math.sqrt(node.fan_in + 1) * terms
     if isinstance(node, Sum):

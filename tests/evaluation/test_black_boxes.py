@@ -95,6 +95,16 @@ def test_scores_without_gradients_meet_square_first():
     assert "no gradient" in found.warnings[0]
 
 
+def test_an_operation_without_a_derivative_lets_no_gradient_through():
+    x, y = masked_nets.clouds(8)
+    net = masked_nets.masked("none")
+    found = advlab.evaluate(
+        lambda x: net(x // 0.05 * 0.05), x, y, Ball("linf", 0.1), "fast", certificates=(),
+        checks=False,
+    )  # fmt: skip
+    assert "no gradient" in found.warnings[0]
+
+
 def test_random_labels_are_climbed_as_shares():
     x, y = masked_nets.clouds(16)
     net = masked_nets.masked("none")

@@ -26,7 +26,10 @@ def test_without_a_deadline_everything_is_tried_and_told():
     net, x, y = network("mlp", 6)
     result = certify(net, x, y, Ball("l2", 0.3))
     assert result.skipped == {}
-    assert result.tried.keys() | result.refused.keys() == set(CERTIFICATES) - {"beta_crown", "smoothing"}
+    assert result.tried.keys() | result.refused.keys() == set(CERTIFICATES) - {
+        "beta_crown",
+        "smoothing",
+    }
     assert list(result.tried)[:2] == ["ibp", "lipschitz"]
     left = len(x)
     for one in result.tried.values():

@@ -8,6 +8,7 @@ import advlab
 from advlab.attacks import AutoAttack, HopSkipJump, MemberResult
 from advlab.evaluation import plan, suites
 from advlab.evaluation.suited import suited
+from advlab.evaluation.validate import validate
 from advlab.losses import ModelLoss, is_error, margin
 from advlab.models import LabelsOnly
 from advlab.threats import Ball
@@ -95,11 +96,23 @@ def test_scores_without_gradients_meet_square_first():
     assert "no gradient" in found.warnings[0]
 
 
+def test_an_operation_without_a_derivative_lets_no_gradient_through():
+    x, y = masked_nets.clouds(8)
+    net = masked_nets.masked("none")
+    found = advlab.evaluate(
+        lambda x: net(x // 0.05 * 0.05), x, y, Ball("linf", 0.1), "fast", certificates=(),
+        checks=False,
+    )  # fmt: skip
+    assert "no gradient" in found.warnings[0]
+
+
 def test_random_labels_are_climbed_as_shares():
     x, y = masked_nets.clouds(16)
     net = masked_nets.masked("none")
     model = LabelsOnly(lambda x: net(x + 0.1 * torch.randn_like(x)).argmax(1), classes=4)
-    chosen, notes = suited(plan("fast"), model, x, y, Ball("linf", 0.1), seed=0)
+    chosen, notes = suited(
+        plan("fast"), validate(model, x, y, Ball("linf", 0.1)), Ball("linf", 0.1), 0
+    )
     assert list(chosen.members) == ["Square", "RayS", "HopSkipJump"]
     assert chosen.draws == 20
     assert "no gradient" in notes[0].text
@@ -109,7 +122,9 @@ def test_a_single_attack_is_measured_alone_on_labels_too():
     x, y = masked_nets.clouds(8)
     net = masked_nets.masked("none")
     model = LabelsOnly(lambda x: net(x).argmax(1), classes=4)
-    chosen, notes = suited(plan("pgd"), model, x, y, Ball("linf", 0.1), seed=0)
+    chosen, notes = suited(
+        plan("pgd"), validate(model, x, y, Ball("linf", 0.1)), Ball("linf", 0.1), 0
+    )
     assert (list(chosen.members), notes) == (["PGD"], [])
 
 

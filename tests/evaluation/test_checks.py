@@ -80,8 +80,9 @@ def test_an_attack_of_ones_own_is_measured_alone():
 
 def test_what_another_model_gives_away():
     blocked = nets.Around(before=lambda x: x.detach())
-    found = kinds(blocked, transfer=nets.trained(), ball=Ball(norm="linf", radius=0.2))
-    assert {"transfer", "zero_gradient"} <= set(found)
+    settings = {"transfer": nets.trained(), "ball": Ball(norm="linf", radius=0.2)}
+    assert {"transfer", "zero_gradient"} <= set(kinds(blocked, attack=PGD(), **settings))
+    assert "suite" in kinds(blocked, **settings)  # which needs no gradient, and no other model
 
 
 def test_train_mode():

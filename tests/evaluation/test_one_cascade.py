@@ -87,7 +87,9 @@ def test_rows_that_are_proved_robust_are_attacked_no_more():
     model, chosen = nets.trained(), plan(AutoAttack(**SHORT))
     rows = evaluate_batch(model, x, y, BALL, chosen, ["crown", "ibp"], generator("test"))
     clean, first, second, *_ = rows.members
-    by = [name for name, bound in zip(rows.bounded_by, rows.bound.tolist(), strict=True) if bound < 0]
+    by = [
+        name for name, bound in zip(rows.bounded_by, rows.bound.tolist(), strict=True) if bound < 0
+    ]
     assert by.count("ibp") > 0
     assert by.count("crown") > 0
     assert first.rows == clean.rows - clean.broken - by.count("ibp")

@@ -17,6 +17,7 @@ from advlab.core.randomness import generator
 from advlab.evaluation import interval, plan
 from advlab.evaluation.randomness import randomness
 from advlab.evaluation.suited import suited
+from advlab.evaluation.validate import validate
 from advlab.losses import ModelLoss, is_error, margin
 from advlab.threats import Ball
 
@@ -119,10 +120,10 @@ def test_how_random_a_model_is():
 
 def test_the_standard_suite_gives_way_to_rand_and_says_so():
     model, (x, y) = random_nets.DropoutLeftOn(), data("", 6)
-    chosen, notes = suited(plan(None), model, x, y, BALL, seed=0)
+    chosen, notes = suited(plan(None), validate(model, x, y, BALL), BALL, 0)
     assert (chosen.name, chosen.draws, chosen.climbing) == ("rand", 20, 20)
     assert [note.kind for note in notes] == ["suite"]
-    own, notes = suited(plan(SHORT), model, x, y, BALL, seed=0)
+    own, notes = suited(plan(SHORT), validate(model, x, y, BALL), BALL, 0)
     assert (own.members, own.draws, notes) == (plan(SHORT).members, 20, [])
 
 

@@ -31,7 +31,8 @@ class ZeroGradient(nn.Module):
         self.model = model
 
     def forward(self, x: Tensor) -> Tensor:
-        outputs = outputs_of(self.model, x)
+        with torch.no_grad():  # torch has no derivative of some operations, not even zero
+            outputs = outputs_of(self.model, x)
         nothing = 0 * x.flatten(1).sum(1)
         return outputs + nothing.reshape(-1, *[1] * (outputs.ndim - 1))
 
@@ -142,7 +143,12 @@ def connected(model: Model, x: Tensor) -> bool:
         outputs = outputs_of(model, leaf)
         if not outputs.requires_grad:
             return False
-        return torch.autograd.grad(outputs.sum(), leaf, allow_unused=True)[0] is not None
+        try:
+            return torch.autograd.grad(outputs.sum(), leaf, allow_unused=True)[0] is not None
+        except RuntimeError as error:
+            if "derivative" in str(error):
+                return False
+            raise
 
 
 def _of_arrays(model: Any, x: Tensor) -> Any:

@@ -9,6 +9,8 @@ from .base import unit_l2
 from .norms import Norm
 
 TRIES = 32
+ROUNDING = 1e-6
+"""A box that cuts off less than this share of the radius cuts by rounding alone."""
 MANY, FEW_TRIES = 64, 4
 """In many dimensions a box that cuts the ball at all leaves next to no draw: soon given up."""
 
@@ -25,10 +27,12 @@ def uniform_in_ball(
         return low + (high - low) * uniform(low, rng)
     draw = _in_l2 if norm == "l2" else _in_l1
     move = draw(low, rng) * radius
-    if bool((low <= -radius).all() and (high >= radius).all()):
+    reach = (1 - ROUNDING) * radius
+    if bool((low <= -reach).all() and (high >= reach).all()):
         return move
-    # How often is drawn again depends on all rows, so replicates draw from streams made for that.
-    rng = rng if isinstance(rng, torch.Generator) else split(rng, 1)[0]
+    # How often is drawn again depends on all rows, so that is done from a stream of its own: what
+    # is drawn next is the same alone and in company.
+    rng = split(rng, 1)[0]
     # A side without room folds onto the other: by symmetry that half of the ball stays uniform.
     move = _fold(move, low, high)
     for _ in range(TRIES if low.shape[1] < MANY else FEW_TRIES):

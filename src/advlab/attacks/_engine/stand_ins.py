@@ -264,12 +264,13 @@ def _scatter(mode: StandIns, call: Call) -> Any:
     """Winners written into zeros, by value or as ones."""
     func, args, kwargs = call
     hard = func(*args, **kwargs)
-    kept = mode.stand_in(args[2]) if len(args) > 3 else None
+    index, source = (args[2], args[3]) if len(args) > 3 else (None, None)
+    kept = mode.stand_in(index)
     if not isinstance(kept, tuple) or kept[0] != "winners" or kept[1].shape != hard.shape:
         return hard
     if not hard.is_floating_point():
         return mode.keep(hard, straight(hard.to(kept[1].dtype), kept[1]))
-    weight = kept[2].detach() if isinstance(args[3], Tensor) and _carries(args[3]) else 1.0
+    weight = kept[2].detach() if _carries(source) else 1.0
     return hard + weight * (kept[1] - kept[1].detach())
 
 

@@ -58,11 +58,20 @@ def image(f: ScalarFunction, interval: Interval) -> Interval:
     else:
         ends = f.value(low), f.value(high)
         least, most = ends if f.monotone > 0 else ends[::-1]
-    least, most = (end.clamp(*f.range) for end in _widened(least, most, f.error))
+    least, most = (
+        end.clamp(*f.range) for end in _widened(least, most, f.error + _noise(f, low, high))
+    )
     return torch.where(nowhere, -torch.inf, least), torch.where(nowhere, torch.inf, most)
 
 
-def _widened(least: Tensor, most: Tensor, error: float) -> Interval:
+def _noise(f: ScalarFunction, low: Tensor, high: Tensor) -> Tensor:
+    """How far rounding may move f(z) = z g(z) with g computed as 1 + ..., which cancels: GELU, SiLU
+    and Mish have values far smaller than z, with the absolute error of z."""
+    size = torch.maximum(low.abs(), high.abs())
+    return (f.monotone == 0) * torch.finfo(low.dtype).eps * size
+
+
+def _widened(least: Tensor, most: Tensor, error: float | Tensor) -> Interval:
     unit = 8 * torch.finfo(least.dtype).eps
     slack = unit * torch.maximum(least.abs(), most.abs()) + error
     return least - slack, most + slack
@@ -86,7 +95,8 @@ def _line_above(f: ScalarFunction, low: Tensor, high: Tensor) -> tuple[Tensor, T
         raise ValueError(f.name)
     size = torch.maximum(low.abs(), high.abs())
     unit = 16 * torch.finfo(low.dtype).eps
-    return best_slope, best + unit * (best.abs() + best_slope.abs() * size) + f.error
+    error = f.error + _noise(f, low, high)
+    return best_slope, best + unit * (best.abs() + best_slope.abs() * size) + error
 
 
 def _slopes(f: ScalarFunction, low: Tensor, high: Tensor) -> list[Tensor]:

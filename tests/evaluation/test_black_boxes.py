@@ -20,7 +20,7 @@ SHORT = AutoAttack(steps=8, queries=100)
 def few_queries(monkeypatch):
     """Attacks without gradients ask for less than they may: these networks are small."""
     monkeypatch.setattr(suites, "FEW_QUERIES", 120)
-    monkeypatch.setattr(suites, "QUERIES", 240)
+    monkeypatch.setattr(suites, "QUERIES", 600)
 
 
 @pytest.mark.parametrize(

@@ -95,7 +95,7 @@ ATTACK = {
     "out is a file": (f"{A} --out data.npz", "data.npz.*choose another|data.npz"),
     "out": (f"{A} --out here/there", WORKS),
     "data missing": (A.replace("data.npz", "no.npz"), "does not exist"),
-    "data a folder": (A.replace("data.npz", "folder.npz"), "npz file of plain numbers"),
+    "data a folder": (A.replace("data.npz", "folder.npz"), "folder of images"),
     "data text": (A.replace("data.npz", "nets.py"), "an .npz file with x and y"),
     "data damaged": (A.replace("data.npz", "damaged.npz"), "npz file of plain numbers"),
     "data other keys": (A.replace("data.npz", "keys.npz"), "keys x and y"),

@@ -58,9 +58,8 @@ def image(f: ScalarFunction, interval: Interval) -> Interval:
     else:
         ends = f.value(low), f.value(high)
         least, most = ends if f.monotone > 0 else ends[::-1]
-    least, most = (
-        end.clamp(*f.range) for end in _widened(least, most, f.error + _noise(f, low, high))
-    )
+    error = f.error + _noise(f, low, high)
+    least, most = (end.clamp(*f.range) for end in _widened(least, most, error))
     return torch.where(nowhere, -torch.inf, least), torch.where(nowhere, torch.inf, most)
 
 
@@ -68,7 +67,7 @@ def _noise(f: ScalarFunction, low: Tensor, high: Tensor) -> Tensor:
     """How far rounding may move f(z) = z g(z) with g computed as 1 + ..., which cancels: GELU, SiLU
     and Mish have values far smaller than z, with the absolute error of z."""
     size = torch.maximum(low.abs(), high.abs())
-    return (f.monotone == 0) * torch.finfo(low.dtype).eps * size
+    return (f.monotone == 0) * 4 * torch.finfo(low.dtype).eps * size
 
 
 def _widened(least: Tensor, most: Tensor, error: float | Tensor) -> Interval:

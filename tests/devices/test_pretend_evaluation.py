@@ -28,7 +28,8 @@ def judged(device: torch.device, data: torch.device | None = None, n: int = 12, 
         assert found.adversarial.x.device == found.adversarial.broken.device == x.device
         kept["points"] = found.adversarial.x.tolist()
     kept["members"] = [{**one, "seconds": 0} for one in kept["members"]]
-    return {**kept, "seconds": 0, "certifying_seconds": 0}
+    tried = {name: one[:2] for name, one in kept["certificates_tried"].items()}
+    return {**kept, "seconds": 0, "certifying_seconds": 0, "certificates_tried": tried}
 
 
 @pytest.mark.parametrize("data", [None, CPU])

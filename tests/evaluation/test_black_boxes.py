@@ -13,14 +13,14 @@ from advlab.losses import ModelLoss, is_error, margin
 from advlab.models import LabelsOnly
 from advlab.threats import Ball
 
-SHORT = AutoAttack(steps=8, queries=100)
+SHORT = AutoAttack(steps=20, queries=100)
 
 
 @pytest.fixture(autouse=True)
 def few_queries(monkeypatch):
     """Attacks without gradients ask for less than they may: these networks are small."""
     monkeypatch.setattr(suites, "FEW_QUERIES", 120)
-    monkeypatch.setattr(suites, "QUERIES", 600)
+    monkeypatch.setattr(suites, "QUERIES", 240)
 
 
 @pytest.mark.parametrize(

@@ -36,8 +36,9 @@ def curve_of(
 
     if len(sample.data) < 2:
         raise AdvlabError("examples in memory for a curve", "a stream", "leave out --curve")
+    x, y = sample.data
     found = curve(
-        net, *sample.data, ball.norm, box=ball.box, attack=settings["attack"],
+        net, x, y, ball.norm, box=ball.box, attack=settings["attack"],
         certificates=settings["certificates"], rng=generator("curve", seed),
         batch=settings["batch"], progress=True, output=settings["output"],
     )  # fmt: skip

@@ -195,7 +195,7 @@ def _free_and_others(
         chosen = list(certificates)
     elif plan.certificates is not None:
         chosen = [one for one in chosen if one in plan.certificates]
-    free = [one for one in chosen if isinstance(one, str) and one in FREE]
+    free: list[str | Certificate] = [one for one in chosen if one in FREE]
     return free, [one for one in chosen if one not in free]
 
 

@@ -36,9 +36,9 @@ def robustness_chart(table: Sequence[Mapping[str, float]], norm: str, n: int) ->
             tooltip=["eps", "bound", "value", "low", "high"],
         )
     )
-    return alt.layer(interval, between, lines).properties(
-        width=WIDTH, height=HEIGHT, title=f"Robust error of {n} examples, with a 95 % interval"
-    )
+    title = f"Robust error of {n} examples, with a 95 % interval"
+    chart: alt.LayerChart = alt.layer(interval, between, lines)  # type: ignore[assignment]
+    return chart.properties(width=WIDTH, height=HEIGHT, title=title)
 
 
 def _y(column: str) -> alt.Y:

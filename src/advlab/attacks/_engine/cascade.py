@@ -146,12 +146,12 @@ class Cascade:
         """Send an attack to the rows that stand, and account for it."""
         begun, before = time.perf_counter(), self.broken
         index = (self.standing if self._leaving else torch.ones_like(before)).nonzero()[:, 0]
-        passes, skipped = (0, 0), 0
+        forwards = backwards = skipped = 0
         if len(index) and self.threat.radius > 0:
-            *passes, skipped = self._search_in_time(attack, index)
+            forwards, backwards, skipped = self._search_in_time(attack, index)
         broken = int((self.broken & ~before).sum())
         seconds = time.perf_counter() - begun
-        result = MemberResult(name, len(index), broken, seconds, *passes, skipped)
+        result = MemberResult(name, len(index), broken, seconds, forwards, backwards, skipped)
         self.results.append(result)
         return result
 

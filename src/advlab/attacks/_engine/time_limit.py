@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from torch import Tensor, jit, nn
 
@@ -25,16 +26,22 @@ def time_limit(model: Callable[[Tensor], Tensor], deadline: float | None) -> Ite
     if deadline is None or not isinstance(model, nn.Module) or isinstance(model, jit.ScriptModule):
         yield
         return
-
-    def check(module: nn.Module, inputs: object) -> None:
-        if time.monotonic() >= deadline:
-            raise OutOfTime
-
-    hook = model.register_forward_pre_hook(check)
+    hook = model.register_forward_pre_hook(_Watch(deadline))
     try:
         yield
     finally:
         hook.remove()
+
+
+@dataclass(frozen=True)
+class _Watch:
+    """A hook that looks at the clock."""
+
+    deadline: float
+
+    def __call__(self, module: nn.Module, inputs: object) -> None:
+        if time.monotonic() >= self.deadline:
+            raise OutOfTime
 
 
 def is_over(deadline: float | None) -> bool:

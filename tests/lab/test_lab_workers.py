@@ -280,16 +280,15 @@ def test_workers_die_with_their_parent(tmp_path, process, count):
 
 def test_a_server_that_is_killed_is_replaced(tmp_path, process):
     assert wait_until(lambda: list(tmp_path.rglob("run.json")))
-    (server,) = [pid for pid in members(process.pid) if pid != process.pid and parent_of(pid)]
+    (server,) = [pid for pid in children(process.pid) if children(pid)]
     os.kill(server, signal.SIGKILL)
     before = len(list(tmp_path.rglob("run.json")))
     assert wait_until(lambda: len(list(tmp_path.rglob("run.json"))) > before + 2)
 
 
-def parent_of(pid: int) -> bool:
-    """Has this process children?"""
+def children(pid: int) -> list[int]:
     done = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True)
-    return bool(done.stdout.split())
+    return [int(child) for child in done.stdout.split()]
 
 
 def test_elsewhere_than_on_linux_a_pipe_tells_that_the_server_is_gone():

@@ -14,7 +14,7 @@ from advlab.core.errors import AdvlabError
 from advlab.threats import Ball
 from advlab.training import Adversarial, Checkpoint, Clean, Hook, Mixed, Probe, StopWhen, fit
 from advlab.training.checkpoints import read_state, write_state
-from advlab.training.resume import global_randomness, set_global_randomness
+from advlab.training.global_randomness import global_randomness, set_global_randomness
 
 BALL = Ball(norm="l2", radius=0.3)
 

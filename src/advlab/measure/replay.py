@@ -10,7 +10,7 @@ from torch.func import functional_call
 from ..core import inputs
 from ..models import Stack
 from ..training import Projection
-from ..training.resume import global_randomness, set_global_randomness
+from ..training.global_randomness import global_randomness, set_global_randomness
 from ..training.run import OptimizerFactory, trained_weights
 
 Arrays = dict[str, Tensor]

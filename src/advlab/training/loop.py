@@ -1,7 +1,9 @@
 """The only training loop: attack, descend, and the hooks in between."""
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
 from torch import nn
@@ -15,19 +17,21 @@ from ..core.inputs import Given, TensorLike
 from ..core.randomness import Rng, generator
 from ..losses import PerExample, outputs_of, resolve
 from ..threats import Threat
-from .batches import checked_rows
+from .batches import Batches, checked_batches
 from .hooks import Hook
-from .objectives import Adversarial, Clean, Objective, StepInfo
-from .run import Fit, OptimizerFactory, Run, make_optimizer, trained_weights
+from .objectives import Adversarial, Clean, Objective
+from .processes import present
+from .run import Fit, OptimizerFactory, Run, Transform, make_optimizer, trained_weights
 from .schedules import Constant, Schedule
 
 
 def fit(
     model: Given[nn.Module],
-    x: Given[TensorLike],
-    y: Given[TensorLike],
+    x: Given[Any],
+    y: Given[TensorLike | None] = None,
     *,
-    steps: Given[int],
+    steps: Given[int | None] = None,
+    epochs: Given[float | None] = None,
     lr: Given[float | Schedule | None] = None,
     batch: Given[int | None] = None,
     loss: Given[str | PerExample | None] = None,
@@ -37,19 +41,24 @@ def fit(
     optimizer: Given[Optimizer | OptimizerFactory | None] = None,
     hooks: Given[Sequence[Hook]] = (),
     rng: Given[Rng | int | None] = None,
+    transform: Given[Transform | None] = None,
+    accumulate: Given[int] = 1,
     reuse: bool = False,
 ) -> Fit:
     """Train a model in place: W <- W - lr * grad objective(W; x, x~, y), and what hooks add.
 
         fit(net, x, y, steps=500, lr=0.1, ball=Ball("linf", 0.1), hooks=[ProgressBar()])
+        fit(net, DataLoader(dataset, 128, shuffle=True), epochs=15, lr=0.1, ball=ball)
         fit(stack, x, y, steps=500, lr=Cosine(lr=0.1), batch=100, optimizer=torch.optim.Adam,
             objective=TRADES(ball=ball, attack=PGD(steps=10), beta=3.0), hooks=[Project(set)])
 
     Args:
         model: a network, or a `Stack` of R networks, which train as each would alone.
         x: inputs (n, ...), a tensor, array or lists; for a stack (R, n, ...), a set per replicate.
-        y: labels (n,); for a stack (R, n).
+            Or, with y left out, a DataLoader, a Dataset or any other data that bring both.
+        y: labels (n,); for a stack (R, n). Shares of classes (n, k) go with a loss for them.
         steps: how many steps to take.
+        epochs: how many passes over the data to make, instead of steps.
         lr: the step size, or a `Schedule` of it. None if `optimizer` was made with its own.
         batch: rows per step and replicate, in a new order each epoch; None takes all.
         objective: what to descend, with its loss, threat set and attack inside. Without one, the
@@ -61,28 +70,37 @@ def fit(
             model's weights. Plain gradient descent by default. It must be elementwise.
         hooks: what else happens: probes, the audit, penalties, projections, checkpoints, ...
         rng: one generator, or one per replicate; a whole number is a seed.
+        transform: what is done to the inputs of each batch before they are attacked: a function of
+            inputs and generator, such as `data.augment.Flip()`.
+        accumulate: into how many parts each batch is cut, whose gradients are added up: less
+            memory, and BatchNorm sees a part. Several processes share the parts.
         reuse: whether to go on from a checkpoint of another run too (other data, code, settings),
             with a warning that says what differs. Its weights must fit the model.
 
     Returns:
         A `Fit`: the model, the log of losses and probes, and how the run ended.
     """
-    steps, batch = _checked_counts(steps, batch)
+    batch = None if batch is None else inputs.count("batch", batch)
     _check_kinds(model, objective, optimizer, hooks)
     if objective is not None and not (loss is None and ball is None and attack is None):
         raise AdvlabError("an objective with its loss, ball and attack inside", "some beside it")
-    data = checked_rows(model, x, y)
+    batches = checked_batches(model, x, y, batch)
+    objective = objective or _objective(loss, ball, attack)
+    steps = _checked_steps(steps, epochs, batches, getattr(objective, "replays", 1))
     schedule = lr if isinstance(lr, Schedule) or lr is None else Constant(lr=_rate(lr))
     run = Run(
         model=model,
-        data=data,
-        objective=objective or _objective(loss, ball, attack),
+        batches=batches,
+        objective=objective,
         optimizer=make_optimizer(model, optimizer, schedule, steps),
         schedule=schedule,
         steps=steps,
         batch=batch,
         hooks=hooks,
         rng=generator("fit") if rng is None else inputs.randomness(rng),
+        transform=transform,
+        parts_of_batch=inputs.count("accumulate", accumulate),
+        processes=present(),
         reuse=reuse,
     )
     try:
@@ -96,7 +114,7 @@ def fit(
 
 def _explain(run: Run) -> None:
     """Tell a model or a loss that cannot take the data, in one line, from a mistake elsewhere."""
-    x, y = (part.to(run.device) for part in run.data)
+    x, y = (part.to(run.device) for part in run.batches.first())
     wanted = f"a model that takes inputs of shape {tuple(x.shape)} and {x.dtype}"
     try:
         with torch.no_grad():
@@ -107,8 +125,18 @@ def _explain(run: Run) -> None:
         raise AdvlabError(wanted, inputs.whole_line(cause)) from cause
 
 
-def _checked_counts(steps: Given[int], batch: Given[int | None]) -> tuple[int, int | None]:
-    return inputs.count("steps", steps, 0), None if batch is None else inputs.count("batch", batch)
+def _checked_steps(
+    steps: Given[int | None], epochs: Given[float | None], batches: Batches, replays: int
+) -> int:
+    if (steps is None) == (epochs is None):
+        raise AdvlabError("steps or epochs, one of the two", "neither" if steps is None else "both")
+    if epochs is None:
+        return inputs.count("steps", steps, 0)
+    if batches.per_epoch is None:
+        raise AdvlabError("steps, where the data do not know how many batches they have", "epochs")
+    if isinstance(epochs, bool) or not isinstance(epochs, int | float) or not 0 < epochs < math.inf:
+        raise AdvlabError("epochs as a number above 0", f"{epochs!r:.60}")
+    return max(1, round(epochs * batches.per_epoch * replays))
 
 
 def _rate(lr: Given[float]) -> Given[float]:
@@ -141,10 +169,8 @@ def train(run: Run) -> Fit:
         while True:
             for hook in run.hooks:
                 hook.before_step(run)
-            context = run.context()
-            values, grads = run.objective.value_and_grad(context, run.weights)
-            run.record(values)
-            info = StepInfo(context, values, list(grads), last=run.last)
+            info = run.gradient()
+            run.record(info.values)
             for hook in run.hooks:
                 hook.after_gradient(run, info)
             if run.over:

@@ -1,17 +1,15 @@
 """A run that goes on from a stored state: only from its own, unless the user wants another."""
 
-import random
 import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from ..core.errors import AdvlabError
 from ..core.identity import Fingerprint, differences
 from ..losses import resolve
+from .global_randomness import set_global_randomness
 
 if TYPE_CHECKING:
     from .run import Run
@@ -21,9 +19,7 @@ def run_parts(run: "Run") -> dict[str, str]:
     """All that decides a run before its first step, by name (`core.identity`)."""
     found = Fingerprint()
     found.model(run.model)
-    x, y = run.data
-    found.add("data: x", x)
-    found.add("data: y", y)
+    run.batches.identify(found)
     found.add("settings: objective", type(run.objective), type(run))
     for name in type(run.objective).model_fields:
         value = getattr(run.objective, name)
@@ -38,6 +34,10 @@ def run_parts(run: "Run") -> dict[str, str]:
     found.add("settings: lr", rates if run.schedule is None else run.schedule)
     found.add("settings: steps", run.steps)
     found.add("settings: batch", run.batch)
+    if run.transform is not None:
+        found.add("settings: transform", run.transform)
+    if run.parts_of_batch > 1:
+        found.add("settings: parts of a batch", run.parts_of_batch)
     found.add("settings: rng", run.generators())
     found.add("settings: hooks", [(type(h), h.settings()) for h in run.part_of_run()])
     found.versions()
@@ -70,7 +70,7 @@ def take_up(run: "Run", state: Mapping[str, Any], reuse: bool) -> None:
 
     def same(*names: str) -> bool:
         return all(
-            parts.get(f"settings: {name}") == run.parts[f"settings: {name}"] for name in names
+            parts.get(f"settings: {name}") == run.parts.get(f"settings: {name}") for name in names
         )
 
     run.model.load_state_dict(state["model"])
@@ -81,8 +81,13 @@ def take_up(run: "Run", state: Mapping[str, Any], reuse: bool) -> None:
     if len(state["rng"]) == len(run.generators()):
         for rng, stored in zip(run.generators(), state["rng"], strict=True):
             rng.set_state(stored)
-    if same("batch") and state["batches"]["order"].shape[1] in (0, run.batches.rows):
+    if same("batch"):
         run.batches.load_state_dict(state["batches"])
+    if state.get("same") is not None:
+        x, y = state["same"]
+        run._same = (x.to(run.device), y.to(run.device))
+    if run.cut is not None and state.get("cut") and same("parts of a batch"):
+        run.cut.load_state_dict(state["cut"])
     if same("hooks"):
         for hook, stored in zip(run.part_of_run(), state["hooks"], strict=True):
             hook.load_state_dict(stored)
@@ -115,26 +120,3 @@ def _check_fits(run: "Run", state: Mapping[str, Any]) -> None:
 
 def _tensors(state: Mapping[str, Any]) -> dict[str, Tensor]:
     return {name: value for name, value in state.items() if isinstance(value, Tensor)}
-
-
-def global_randomness() -> dict:
-    """The states of the generators that belong to nobody: of torch, its GPUs, numpy and Python."""
-    _, key, *gauss = np.random.get_state()
-    version, words, spare = random.getstate()
-    return {
-        "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
-        "numpy": [torch.from_numpy(np.asarray(key).astype(np.int64)), *gauss],
-        "python": [version, torch.tensor(words), spare],
-    }
-
-
-def set_global_randomness(state: Mapping[str, Any]) -> None:
-    """Put them back to where `global_randomness` found them."""
-    torch.set_rng_state(state["torch"])
-    if state["cuda"] and torch.cuda.device_count() == len(state["cuda"]):
-        torch.cuda.set_rng_state_all(state["cuda"])
-    key, *gauss = state["numpy"]
-    np.random.set_state(("MT19937", key.numpy().astype(np.uint32), *gauss))
-    version, words, spare = state["python"]
-    random.setstate((version, tuple(words.tolist()), spare))

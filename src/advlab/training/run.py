@@ -14,9 +14,12 @@ from ..core.errors import AdvlabError
 from ..core.randomness import Rng
 from ..models import Stack
 from .batches import Batches
+from .cut_batches import Cut
+from .global_randomness import global_randomness
 from .log import Log
-from .objectives import Objective, StepContext
-from .resume import global_randomness, run_parts, take_up
+from .objectives import Objective, StepContext, StepInfo
+from .processes import ALONE, Processes
+from .resume import run_parts, take_up
 from .schedules import Schedule
 
 if TYPE_CHECKING:
@@ -24,6 +27,9 @@ if TYPE_CHECKING:
 
 OptimizerFactory = Callable[..., torch.optim.Optimizer]
 """Called with the trained weights and `lr=`: `torch.optim.Adam`, or a `functools.partial` of it."""
+
+Transform = Callable[[Tensor, Rng], Tensor]
+"""Called with the inputs of a batch and the generator of the run."""
 
 NOT_ELEMENTWISE = ("Adafactor", "LBFGS", "Muon")
 """Optimizers of torch whose update of one weight depends on others: replicates would mix."""
@@ -66,8 +72,8 @@ class Run:
     """
 
     model: nn.Module
-    data: tuple[Tensor, Tensor]
-    """All rows (of a stack, R equal blocks) and their labels."""
+    batches: Batches
+    """The examples of each step."""
     objective: Objective
     optimizer: torch.optim.Optimizer
     schedule: Schedule | None
@@ -77,6 +83,12 @@ class Run:
     batch: int | None
     hooks: Sequence["Hook"]
     rng: Rng
+    transform: Transform | None = None
+    """What is done to the inputs of each batch before they are attacked: augmentation, layout."""
+    parts_of_batch: int = 1
+    """Into how many parts each batch is cut: one after the other, or on several processes."""
+    processes: Processes = ALONE
+    """Who else trains the same model."""
     step: int = 0
     """How many steps were taken."""
     lr: float = 0.0
@@ -93,12 +105,13 @@ class Run:
         # A view with a replicate axis in front, so that penalties and projections see one shape.
         alone = not isinstance(self.model, Stack)
         self.stacked = [w.data[None] if alone else w.data for w in self.weights]
-        self.batches = Batches(len(self.data[1]), self.batch, self.replicates)
+        self.replays: int = getattr(self.objective, "replays", 1)
         self.diverged_at: list[int | None] = [None] * self.replicates
-        self._losses = torch.empty(self.steps + 1, self.replicates, dtype=self.data[0].dtype)
-        self.device = device_of(self.model, self.data[0])
-        if self.batches.size is None:  # every step sees all rows: they move once
-            self.data = self.data[0].to(self.device), self.data[1].to(self.device)
+        self._losses = torch.empty(self.steps + 1, self.replicates, dtype=self.weights[0].dtype)
+        self.device = device_of(self.model, self.weights[0])
+        self.batches.to(self.device)
+        self.cut = Cut(self) if self.parts_of_batch > 1 else None
+        self._same: tuple[Tensor, Tensor] | None = None
 
     @property
     def last(self) -> bool:
@@ -114,6 +127,26 @@ class Run:
         """End the run before its next step; `Fit.reason` keeps the reason."""
         self.stopped = reason
 
+    @property
+    def steps_per_epoch(self) -> int:
+        """How many steps one pass over the data takes."""
+        if self.batches.per_epoch is None:
+            raise AdvlabError("data that know how many batches they have", "a loader without len")
+        return self.batches.per_epoch * self.replays
+
+    @property
+    def epoch(self) -> float:
+        """How many passes over the data were made."""
+        return self.step / self.steps_per_epoch
+
+    def gradient(self) -> StepInfo:
+        """The objective and its gradient at the present weights, on the next batch."""
+        context = self.context()
+        if self.cut is not None:
+            return self.cut.gradient(context)
+        values, grads = self.objective.value_and_grad(context, self.weights)
+        return StepInfo(context, values, list(grads), last=self.last)
+
     def context(self) -> StepContext:
         """The material of the present step, with the rows of its batch."""
         if self.schedule is not None:
@@ -122,11 +155,23 @@ class Run:
                 group["lr"] = self.lr
         else:
             self.lr = float(self.optimizer.param_groups[0]["lr"])
-        x, y = self.batches.next(*self.data, rng=self.rng)
-        x, y = x.to(self.device), y.to(self.device)
+        x, y = self._next_batch()
         return self.objective.context(
             self.model, x, y, self.rng, self.replicates, self.step, self.lr
         )
+
+    def _next_batch(self) -> tuple[Tensor, Tensor]:
+        """A new batch, or the same one again where the objective replays it."""
+        if self._same is None or self.step % self.replays == 0:
+            x, y = self.batches.next(self.rng)
+            x, y = x.to(self.device), y.to(self.device)
+            if self.transform is not None:
+                x = self.transform(x, self.rng)
+            self._same = (x, y)
+        batch = self._same
+        if self.replays == 1:
+            self._same = None
+        return batch
 
     def record(self, values: Tensor) -> None:
         """Log the losses of the step, on the CPU, and which replicates have diverged."""
@@ -165,6 +210,8 @@ class Run:
             "rng": [rng.get_state() for rng in self.generators()],
             "global": global_randomness(),
             "batches": self.batches.state_dict(),
+            "same": None if self._same is None else list(self._same),
+            "cut": None if self.cut is None else self.cut.state_dict(),
             "log": self.log.state_dict(),
             "hooks": [hook.state_dict() for hook in self.part_of_run()],
             "step": self.step,

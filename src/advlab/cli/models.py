@@ -20,10 +20,12 @@ from torch import Tensor, nn
 from ..attacks import Attack
 from ..core.errors import AdvlabError
 from ..core.inputs import TROUBLES, whole_line
+from ..models.folder import is_model_folder
+from ..models.folder import load_model as load_folder
 
 Model = Callable[[Tensor], Tensor] | Any
 """A network, a function, or an estimator with `predict`."""
-KINDS = "module:object, or a .safetensors, .pt2, TorchScript or .onnx file"
+KINDS = "module:object, a model's folder, or a .safetensors, .pt2, TorchScript or .onnx file"
 PICKLES = (".pkl", ".pickle", ".joblib", ".dill", ".ckpt", ".bin")
 CONVERT = (
     "a pickle can run any code when it is read. A plain state dict is read safely with "
@@ -41,7 +43,7 @@ def load_model(
     """The model that a word on the command line means.
 
     Args:
-        source: `module:object`, `file.py:object` or a file.
+        source: `module:object`, `file.py:object`, a folder that `save_model` wrote, or a file.
         architecture: `module:factory` that makes the network of a file of weights.
         trust: run the program of a file in this process, outside the sandbox.
 
@@ -55,6 +57,8 @@ def load_model(
         raise AdvlabError(f"--architecture only with a file of weights ({WEIGHTS})", source)
     if ":" in source and not path.exists():
         return from_import(source), []
+    if is_model_folder(path):
+        return load_folder(path), []
     if not path.is_file():
         raise AdvlabError(KINDS, f"{source!r}, which is no file", "write module:object to import")
     from .exported import load_program

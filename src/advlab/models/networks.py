@@ -163,10 +163,9 @@ def network(
         net = network("preact_resnet18", channels=3, side=32, classes=10, rng=0,
                       mean=(0.491, 0.482, 0.447), std=(0.247, 0.243, 0.262))
     """
-    described = NetworkDescription(
-        network=name, channels=channels, side=side, classes=classes, mean=mean, std=std,
-        settings=settings,
-    )  # fmt: skip
+    image = {"channels": channels, "side": side, "classes": classes}
+    scale: dict[str, Any] = {"mean": mean, "std": std}
+    described = NetworkDescription(network=name, settings=settings, **image, **scale)
     return described.build(rng)
 
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from .evaluation import compare as compare
     from .evaluation import curve as curve
     from .evaluation import evaluate as evaluate
+    from .models import load_model as load  # noqa: F401
     from .training import fit as fit
 
 __version__ = "0.1.0"
@@ -41,7 +42,9 @@ _OBJECTS = {
     "curve": "advlab.evaluation",
     "evaluate": "advlab.evaluation",
     "fit": "advlab.training",
+    "load": "advlab.models:load_model",
 }
+"""The module of each object, and after a colon its name there where that is another."""
 _ROOMS = (
     "threats",
     "losses",
@@ -66,7 +69,8 @@ def __getattr__(name: str) -> Any:
     if name in _ROOMS:
         return import_module(f"advlab.{name}")
     if name in _OBJECTS:
-        return getattr(import_module(_OBJECTS[name]), name)
+        module, _, inside = _OBJECTS[name].partition(":")
+        return getattr(import_module(module), inside or name)
     raise AttributeError(f"module 'advlab' has no attribute {name!r}")
 
 

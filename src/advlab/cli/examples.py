@@ -15,11 +15,10 @@ from ..core.datafiles import OWN_FILE, reading
 from ..core.errors import AdvlabError
 from ..core.randomness import generator
 from ..data import DATA, ImageFolder
-from ..data.arrays import Arrays, load_any
+from ..data.arrays import load_any
 from ..data.directory import SETS
+from ..data.resolve import folder_part, npz_keys, published, refused
 
-KINDS = "an .npz file with x and y, a folder of images, or one of " + ", ".join(SETS)
-PICKLES = (".pkl", ".pickle", ".pt", ".pth", ".joblib", ".dill")
 Box = tuple[float, float]
 
 
@@ -48,7 +47,7 @@ def sample(
 ) -> Sample:
     """n examples at random, in their order; all of them if n is None."""
     if Path(source).is_dir():
-        return _images(ImageFolder(source), n, seed)
+        return _images(ImageFolder(folder_part(Path(source), split, required=False)), n, seed)
     x, y = _arrays(source, directory, split)
     rows = _rows(len(y), n, seed)
     chosen = x[rows], y[rows if isinstance(y, Tensor) else rows.numpy()]
@@ -120,27 +119,7 @@ def _arrays(
     source: str, directory: Path | None, split: Literal["train", "test"]
 ) -> tuple[Tensor, Tensor | np.ndarray]:
     if source in DATA:
-        return _by_name(source, directory, split)
-    path = Path(source)
-    if path.suffix in PICKLES:
-        raise AdvlabError(
-            KINDS,
-            f"{path}, a pickle",
-            "a pickle can run any code when it is read. In Python, where you trust the file, load "
-            "it and write np.savez('data.npz', x=x, y=y)",
-        )
-    if path.suffix != ".npz":
-        raise AdvlabError(
-            KINDS,
-            repr(source),
-            "write np.savez('data.npz', x=x, y=y)",
-        )
-    return load_any(path)
-
-
-def _by_name(source: str, directory: Path | None, split: Literal["train", "test"]) -> Arrays:
-    """A data set of ours, or of an installed package."""
-    found = DATA[source](directory=directory, split=split)
-    if not isinstance(found, Arrays):
-        raise AdvlabError(f"Arrays from the data set {source}", type(found).__name__)
-    return found
+        return published(source, directory, split)
+    if Path(source).suffix != ".npz":
+        raise refused(source)
+    return load_any(source, npz_keys(split, required=False))

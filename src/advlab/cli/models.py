@@ -5,10 +5,7 @@ plain numbers, programs run in a sandboxed process (`models.sandboxed`) unless t
 and what can only be read by unpickling freely is refused, with the way to convert it.
 """
 
-import importlib
 import inspect
-import os
-import sys
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -19,11 +16,14 @@ from torch import Tensor, nn
 
 from ..attacks import Attack
 from ..core.errors import AdvlabError
+from ..core.imports import imported
 from ..core.inputs import TROUBLES, whole_line
+from ..models.folder import is_model_folder
+from ..models.folder import load_model as load_folder
 
 Model = Callable[[Tensor], Tensor] | Any
 """A network, a function, or an estimator with `predict`."""
-KINDS = "module:object, or a .safetensors, .pt2, TorchScript or .onnx file"
+KINDS = "module:object, a model's folder, or a .safetensors, .pt2, TorchScript or .onnx file"
 PICKLES = (".pkl", ".pickle", ".joblib", ".dill", ".ckpt", ".bin")
 CONVERT = (
     "a pickle can run any code when it is read. A plain state dict is read safely with "
@@ -41,7 +41,7 @@ def load_model(
     """The model that a word on the command line means.
 
     Args:
-        source: `module:object`, `file.py:object` or a file.
+        source: `module:object`, `file.py:object`, a folder that `save_model` wrote, or a file.
         architecture: `module:factory` that makes the network of a file of weights.
         trust: run the program of a file in this process, outside the sandbox.
 
@@ -55,6 +55,8 @@ def load_model(
         raise AdvlabError(f"--architecture only with a file of weights ({WEIGHTS})", source)
     if ":" in source and not path.exists():
         return from_import(source), []
+    if is_model_folder(path):
+        return load_folder(path), []
     if not path.is_file():
         raise AdvlabError(KINDS, f"{source!r}, which is no file", "write module:object to import")
     from .exported import load_program
@@ -108,39 +110,6 @@ def from_import(source: str) -> Model:
 def _estimates(found: Any) -> bool:
     """Whether it is an estimator: an object, and no class, with `predict`."""
     return hasattr(found, "predict") and not inspect.isclass(found) and not callable(found)
-
-
-def imported(source: str) -> Any:
-    """An object by the name of its module, or of its file, with the current directory searched."""
-    place, _, name = source.rpartition(":")
-    if place.endswith(".py"):
-        from ..lab.loader import find
-
-        module = find(place)
-    else:
-        module = _module(place)
-    for part in name.split("."):
-        if not hasattr(module, part):
-            raise AdvlabError(f"an object {name!r} in {place}", f"a module without {part!r}")
-        module = getattr(module, part)
-    return module
-
-
-def _module(name: str) -> Any:
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        return importlib.import_module(name)
-    except ModuleNotFoundError as error:
-        # A missing import inside the user's own module is that module's mistake: let it show.
-        if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            raise
-        raise AdvlabError(
-            f"a module {name!r} that can be imported from {here}", f"no module {error.name!r}"
-        ) from None
-    except (ValueError, TypeError):
-        raise AdvlabError("a model as module:object", repr(name)) from None
 
 
 def _needed(found: Any) -> list[str]:

@@ -1,6 +1,7 @@
 """A user's own arrays, checked once at the door."""
 
 import zipfile
+from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,26 +13,75 @@ from torch import Tensor
 
 from ..core.datafiles import OWN_FILE, reading
 from ..core.errors import AdvlabError
-from ..core.inputs import tensor
+from ..core.inputs import count, tensor
 
+Keys = tuple[tuple[str, str], ...]
+KEYS: Keys = (("x", "y"), ("images", "labels"))
 SMALL, RATIO = 2**30, 50
 """Below this many bytes nothing is refused; above it, archives packed tighter than this are."""
 
 
-class Arrays(NamedTuple):
-    """Inputs x in natural units and one answer y per example: a class (int64) or a real number."""
-
+class _Pair(NamedTuple):
     x: Float[Tensor, "n *shape"]
     y: Shaped[Tensor, " n"]
 
 
+class Arrays(_Pair):
+    """Inputs x in natural units and one answer y per example: a class (int64) or a real number.
+
+    A pair, `x, y = arrays`, that also knows the names of its classes where they have any.
+
+    Args:
+        x: the inputs.
+        y: the answers.
+        classes: the names of classes 0, 1, ..., in order.
+
+    Example:
+        cifar10.load(split="test").limit(100).classes[3]  # "cat"
+    """
+
+    classes: tuple[str, ...] | None = None
+
+    def __new__(cls, x: Tensor, y: Tensor, classes: tuple[str, ...] | None = None) -> "Arrays":
+        pair = super().__new__(cls, x, y)
+        pair.classes = classes
+        return pair
+
+    def take(self, rows: Integer[Tensor, " k"]) -> "Arrays":
+        """The examples of some rows, in the order of `rows`.
+
+        Args:
+            rows: their places.
+        """
+        return Arrays(self.x[rows], self.y[rows], self.classes)
+
+    def limit(self, n: int) -> "Arrays":
+        """The first n examples; all of them where there are fewer.
+
+        Args:
+            n: how many, at least one.
+        """
+        return Arrays(self.x[: count("limit", n)], self.y[:n], self.classes)
+
+
 def from_arrays(
-    x: Any, y: Any, *, classes: int | None = None, box: tuple[float, float] | None = None
+    x: Any,
+    y: Any,
+    *,
+    classes: int | None = None,
+    box: tuple[float, float] | None = None,
+    names: Sequence[str] | None = None,
 ) -> Arrays:
     """Tensors or array-likes as checked tensors: finite, of one length, in the box, known classes.
 
-    Real inputs keep 64 bits if they have them; whole-number inputs become float32 unscaled. With
-    `classes`, y holds whole numbers from 0 to classes - 1.
+    Real inputs keep 64 bits if they have them; whole-number inputs become float32 unscaled.
+
+    Args:
+        x: inputs, one row per example.
+        y: one answer per example.
+        classes: how many classes there are: y holds whole numbers from 0 to classes - 1.
+        box: the smallest and largest value that inputs may have.
+        names: the names of the classes, as many as there are.
     """
     x, y = _tensor("x", x), _tensor("y", y)
     x = x if x.dtype in (torch.float32, torch.float64) else x.to(torch.float32)
@@ -40,9 +90,11 @@ def from_arrays(
     _check_finite("y", y)
     if box is not None:
         _check_box(x, box)
+    if names is not None and classes is None:
+        classes = len(names)
     if classes is not None:
         _check_classes(y, classes)
-    return Arrays(x, y)
+    return Arrays(x, y, None if names is None else tuple(names))
 
 
 def load(
@@ -55,16 +107,17 @@ def load(
     return from_arrays(*_recorded_npz(Path(path)), classes=classes, box=box)
 
 
-def load_any(path: str | PathLike[str]) -> tuple[Tensor, Tensor | np.ndarray]:
+def load_any(path: str | PathLike[str], keys: Keys = KEYS) -> tuple[Tensor, Tensor | np.ndarray]:
     """The inputs and targets of an .npz file, as `load`, where targets may be of other kinds too.
 
     Args:
         path: the file. Targets may be words, or a row of numbers per example.
+        keys: the names of inputs and targets in the file, the first pair that is there counts.
 
     Returns:
         Inputs as `load` gives them; targets as a tensor, or words as an array.
     """
-    x, y = _recorded_npz(Path(path))
+    x, y = _recorded_npz(Path(path), keys)
     if y.dtype.kind == "U" and y.ndim == 1:
         return from_arrays(x, np.zeros(len(y))).x, y
     if y.ndim == 2 and len(y) == len(x):
@@ -79,6 +132,7 @@ def from_bytes(
     y: Integer[np.ndarray, " all"],
     n: int | None,
     rng: torch.Generator | None,
+    classes: tuple[str, ...] | None = None,
 ) -> Arrays:
     """The first n images, or n different ones at random where a generator is given, in [0, 1]."""
     if n is not None and not 1 <= n <= len(y):
@@ -88,19 +142,25 @@ def from_bytes(
     return Arrays(
         torch.from_numpy(x[keep]).to(torch.float32) / 255,
         torch.from_numpy(y[keep].astype(np.int64)),
+        classes,
     )
 
 
-def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
-    """The two arrays of an .npz file, under x and y or images and labels; nothing is unpickled."""
+def read_npz(path: Path, keys: Keys = KEYS) -> tuple[np.ndarray, np.ndarray]:
+    """The two arrays of an .npz file, under x and y or images and labels; nothing is unpickled.
+
+    Args:
+        path: the file.
+        keys: the names of inputs and targets in the file, the first pair that is there counts.
+    """
     try:
         # Opened here, not by numpy, which leaves the file of a damaged archive open.
         _check_unpacked(path)
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             names = set(getattr(file, "files", ()))
-            for keys in (("x", "y"), ("images", "labels")):
-                if names.issuperset(keys):
-                    return file[keys[0]], file[keys[1]]
+            for one, other in keys:
+                if names.issuperset((one, other)):
+                    return file[one], file[other]
     except FileNotFoundError:
         raise AdvlabError("an .npz file", f"{path}, which does not exist") from None
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, TypeError) as error:
@@ -110,17 +170,17 @@ def read_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
             "write it with np.savez(path, x=x, y=y) from arrays that are not of dtype object",
         ) from None
     raise AdvlabError(
-        "an .npz file with keys x and y, or images and labels",
+        "an .npz file with keys " + ", or ".join(f"{one} and {other}" for one, other in keys),
         f"{path} with {', '.join(sorted(names)) or 'no keys'}",
     )
 
 
-def _recorded_npz(path: Path) -> tuple[np.ndarray, np.ndarray]:
+def _recorded_npz(path: Path, keys: Keys = KEYS) -> tuple[np.ndarray, np.ndarray]:
     try:
         with reading(f"{OWN_FILE}{path}", [path]):
-            return read_npz(path)
+            return read_npz(path, keys)
     except OSError:  # it could not be hashed: the reader says why
-        return read_npz(path)
+        return read_npz(path, keys)
 
 
 def _check_unpacked(path: Path) -> None:

@@ -44,9 +44,12 @@ class DataSet(Config):
     members: tuple[str, ...] = ()
     """The files wanted from the archive; none where the files are used as they come."""
     member_size: int = 0
+    """The size of each of them, where `UNPACKED` does not say it."""
 
     patterns: tuple[str, ...]
     """The files that the reader of the set can read."""
+    loose: bool = True
+    """Whether its files have names that tell them apart outside a folder of their own."""
 
 
 SETS: dict[str, DataSet] = {
@@ -105,8 +108,23 @@ SETS: dict[str, DataSet] = {
             "data_batch_5.bin",
             "test_batch.bin",
         ),
-        member_size=30730000,
-        patterns=("*_batch*.bin", "cifar10-*.npz"),
+        patterns=("*_batch*.bin", "data_batch_[1-5]", "test_batch", "cifar10-*.npz"),
+    ),
+    "cifar100": DataSet(
+        title="CIFAR-100 colour images, 50,000 + 10,000 images of 32 x 32, binary version",
+        terms="Krizhevsky 2009, to be cited; no explicit licence is known",
+        files=(
+            File(
+                name="cifar-100-binary.tar.gz",
+                size=168513733,
+                md5="03b5dce01913d631647c71ecec9e9cb8",
+                sha256="58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec",
+            ),
+        ),
+        mirrors=("https://www.cs.toronto.edu/~kriz",),
+        members=("train.bin", "test.bin"),
+        patterns=("train.bin", "test.bin", "train", "test", "cifar100-*.npz"),
+        loose=False,
     ),
 }
 
@@ -142,9 +160,15 @@ UNPACKED: dict[str, tuple[int, str]] = {
     "test_batch.bin": (
         30730000, "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"
     ),
+    "train.bin": (
+        153700000, "f31298fc616915fa142368359df1c4ca2ae984d6915ca468b998a5ec6aeebf29"
+    ),
+    "test.bin": (
+        30740000, "d8b1e6b7b3bee4020055f0699b111f60b1af1e262aeb93a0b659061746f8224a"
+    ),
 }  # fmt: skip
-"""Size and sha256 of published files once unpacked. Those of CIFAR-10 are listed by the library
-torchvision-ruby, whose first one is that of the genuine images."""
+"""Size and sha256 of published files once unpacked. Those of CIFAR are listed by the library
+torchvision-ruby, whose first one of CIFAR-10 is that of the genuine images."""
 
 
 class Root(NamedTuple):
@@ -230,8 +254,9 @@ def present(name: str, directory: str | os.PathLike[str] | None = None) -> list[
         for pattern in data_set(name).patterns
         for path in (*root.glob(f"{name}/{pattern}"), *root.glob(f"{name}/[!.]*/{pattern}"))
     }
-    loose = {path for pattern in data_set(name).patterns for path in root.glob(pattern)}
-    return sorted(found | loose)
+    patterns = data_set(name).patterns if data_set(name).loose else ()
+    loose = {path for pattern in patterns for path in root.glob(pattern)}
+    return sorted(path for path in found | loose if path.is_file())
 
 
 def absent(name: str, file: str, directory: str | os.PathLike[str] | None = None) -> AdvlabError:
@@ -279,10 +304,10 @@ def _have(known: DataSet, file: File, folder: Path) -> bool:
 
 
 def _have_member(known: DataSet, path: Path) -> bool:
-    if not path.is_file() or path.stat().st_size != known.member_size:
-        return False
-    size, expected = UNPACKED.get(path.name, (-1, ""))
-    return size != known.member_size or content(path) == expected
+    if known.member_size:
+        return path.is_file() and path.stat().st_size == known.member_size
+    size, expected = UNPACKED[path.name]
+    return path.is_file() and path.stat().st_size == size and content(path) == expected
 
 
 def _fetch_file(

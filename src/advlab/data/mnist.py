@@ -24,6 +24,7 @@ FILES: dict[Split, tuple[str, str]] = {
     "train": ("train-images-idx3-ubyte", "train-labels-idx1-ubyte"),
     "test": ("t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"),
 }
+NAMES = tuple(str(digit) for digit in range(10))
 BYTES = 8
 """The code of unsigned bytes in the third byte of an idx file."""
 MOST = 2**30
@@ -60,7 +61,7 @@ def load(
             raise AdvlabError("one or more digits from 0 to 9", tuple(digits))
         keep = np.isin(y, list(digits))
         x, y = x[keep], y[keep]
-    return from_bytes(x[:, None], y, n, rng)
+    return from_bytes(x[:, None], y, n, rng, NAMES)
 
 
 def located(split: Split, directory: str | PathLike[str] | None = None) -> list[Path]:

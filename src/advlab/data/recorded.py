@@ -16,7 +16,7 @@ from ..core.datafiles import (
     recording,
 )
 from ..core.errors import AdvlabError
-from . import cifar10, mnist
+from . import cifar10, cifar100, mnist
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -95,7 +95,7 @@ def _located(request: str) -> list[Path] | None:
         return [Path(request.removeprefix(OWN_FILE))]
     asked, _, directory = request.partition(" in ")
     name, _, split = asked.partition(" ")
-    readers = {"mnist": mnist, "cifar10": cifar10}
+    readers = {"mnist": mnist, "cifar10": cifar10, "cifar100": cifar100}
     if name not in readers or split not in mnist.FILES:
         return None
     try:

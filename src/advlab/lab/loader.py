@@ -1,14 +1,13 @@
 """Where experiments live: a registered name, a module, an object of a module, or a file."""
 
-import hashlib
 import importlib
-import importlib.util
 import os
 import sys
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import AdvlabError
+from ..core.imports import module_of_file, path_hash
 
 BUILT_IN = "advlab.papers."
 """Modules of the experiments that come with advlab begin so."""
@@ -21,7 +20,7 @@ def find(source: str) -> Any:
     "package.module:object" for anything that can be imported from here, and "path/to/file.py".
     """
     if source.endswith(".py"):
-        return _from_file(Path(source).resolve())
+        return module_of_file(Path(source).resolve())
     module, _, attribute = dotted(source).partition(":")
     if not all(part.isidentifier() for part in module.split(".")):
         raise _unknown(source, "not a module's name")
@@ -57,7 +56,7 @@ def file_name(file: Path) -> str:
     path, here = file.resolve(), Path.cwd().resolve()
     if path.is_relative_to(here):
         return path.relative_to(here).with_suffix("").as_posix()
-    return f"{path.stem}-{_hash(path)[:8]}"
+    return f"{path.stem}-{path_hash(path)[:8]}"
 
 
 def dotted(source: str) -> str:
@@ -83,29 +82,6 @@ def _imported(module: str, source: str) -> Any:
         if error.name is None or not f"{module}.".startswith(f"{error.name}."):
             raise
         raise _unknown(source, f"there is no module {error.name}") from None
-
-
-def _from_file(path: Path) -> Any:
-    module = f"advlab_file_{_hash(path)[:12]}"
-    if module in sys.modules:
-        return sys.modules[module]
-    if not path.is_file():
-        raise AdvlabError("an experiment's file", f"{path}, which does not exist")
-    spec = importlib.util.spec_from_file_location(module, path)
-    if spec is None or spec.loader is None:
-        raise AdvlabError("a Python file", path)
-    loaded = importlib.util.module_from_spec(spec)
-    sys.modules[module] = loaded
-    try:
-        spec.loader.exec_module(loaded)
-    except BaseException:
-        del sys.modules[module]
-        raise
-    return loaded
-
-
-def _hash(path: Path) -> str:
-    return hashlib.sha256(str(path).encode()).hexdigest()
 
 
 def _unknown(source: str, why: str) -> AdvlabError:

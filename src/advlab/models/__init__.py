@@ -1,18 +1,33 @@
 """Networks: one architecture per file, and stacks of replicates of any of them."""
 
+from .activation_layers import LAYERS as LAYERS
+from .activation_layers import ReLUSoftplus as ReLUSoftplus
+from .activation_layers import activation_layer as activation_layer
 from .activations import ACTIVATIONS as ACTIVATIONS
 from .activations import SHAPES as SHAPES
 from .activations import Activation as Activation
 from .activations import leaky_relu as leaky_relu
 from .activations import smoothed_leaky_relu as smoothed_leaky_relu
+from .alexnet import AlexNet as AlexNet
 from .array_function import ArrayFunction as ArrayFunction
 from .estimator import Estimator as Estimator
+from .folder import StoredModel as StoredModel
+from .folder import load_model as load_model
+from .folder import read_description as read_description
+from .folder import save_model as save_model
 from .labels_only import LabelsOnly as LabelsOnly
+from .lenet5 import LeNet5 as LeNet5
 from .linear import Linear as Linear
+from .networks import NETWORKS as NETWORKS
+from .networks import NetworkDescription as NetworkDescription
+from .networks import network as network
+from .networks import settings_of as settings_of
 from .normalised import Normalised as Normalised
 from .onnx_file import onnx_model as onnx_model
+from .preact_resnet import PreActResNet as PreActResNet
 from .resnet9 import ResNet9 as ResNet9
 from .sandboxed import SandboxedModel as SandboxedModel
 from .small_cnn import SmallCNN as SmallCNN
 from .stack import Stack as Stack
 from .two_layer import TwoLayer as TwoLayer
+from .wide_resnet import WideResNet as WideResNet

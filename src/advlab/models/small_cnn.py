@@ -1,10 +1,13 @@
 """A small convolutional network for MNIST and images of its kind."""
 
+from typing import Any
+
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from ..core.errors import AdvlabError
+from .activation_layers import activation_layer
 from .seeded import seeded
 
 
@@ -22,6 +25,7 @@ class SmallCNN(nn.Module):
         classes: int = 10,
         channels: int = 1,
         side: int = 28,
+        activation: str = "relu",
     ):
         super().__init__()
         if min(width, hidden, channels) < 1 or classes < 2 or side < 4:
@@ -32,22 +36,22 @@ class SmallCNN(nn.Module):
             )
         self.layers = nn.Sequential(
             nn.Conv2d(channels, width, 3, padding=1),
-            nn.ReLU(),
+            activation_layer(activation),
             nn.AvgPool2d(2),
             nn.Conv2d(width, 2 * width, 3, padding=1),
-            nn.ReLU(),
+            activation_layer(activation),
             nn.AvgPool2d(2),
             nn.Flatten(),
             nn.Linear(2 * width * (side // 4) ** 2, hidden),
-            nn.ReLU(),
+            activation_layer(activation),
             nn.Linear(hidden, classes),
         )
 
     @classmethod
-    def draw(cls, rng: torch.Generator, width: int = 16, **shape: int) -> "SmallCNN":
+    def draw(cls, rng: torch.Generator, width: int = 16, **settings: Any) -> "SmallCNN":
         """A network at torch's own start."""
         with seeded(rng):
-            return cls(width, **shape)
+            return cls(width, **settings)
 
     def forward(self, x: Float[Tensor, "batch channels side side"]) -> Float[Tensor, "batch k"]:
         return self.layers(x)

@@ -150,11 +150,43 @@ def _spread(width: Values) -> Values:
     return torch.where(width > torch.finfo(width.dtype).tiny ** 0.5, width, 1.0)
 
 
+@dataclass(frozen=True)
+class LabelSmoothing:
+    """Cross entropy against (1 - smoothing) * one-hot + smoothing / classes (Szegedy et al. 2016):
+
+        cross_entropy(z, y) + smoothing * (z_y - mean of all z)
+
+    which is the same sum, written so that smoothing 0 is `cross_entropy` to the last bit.
+
+    Args:
+        smoothing: the share of the target that is spread over all classes, in [0, 1).
+
+    Example:
+        fit(net, x, y, steps=100, lr=0.1, loss=LabelSmoothing(0.1))
+    """
+
+    smoothing: inputs.Given[float] = 0.1
+
+    def __post_init__(self):
+        number = isinstance(self.smoothing, float | int) and not isinstance(self.smoothing, bool)
+        if not number or not 0 <= self.smoothing < 1:
+            raise AdvlabError("smoothing as a number from 0 to below 1", f"{self.smoothing!r:.60}")
+
+    def __call__(self, outputs: Outputs, y: Targets) -> Values:
+        check_labels(outputs, y)
+        value = cross_entropy(outputs, y)
+        if self.smoothing == 0:
+            return value
+        lead = outputs.gather(1, y[:, None])[:, 0] - outputs.mean(1)
+        return value + self.smoothing * lead
+
+
 LOSSES: dict[str, PerExample] = {
     "squared": squared,
     "absolute": absolute,
     "logistic": logistic,
     "cross_entropy": cross_entropy,
+    "label_smoothing": LabelSmoothing(),
     "margin": margin,
     "dlr": dlr,
     "pseudo_huber": pseudo_huber,

@@ -1,5 +1,6 @@
 """The one training loop, and what it is made of."""
 
+from .free_replays import Free as Free
 from .hooks import Checkpoint as Checkpoint
 from .hooks import Hook as Hook
 from .hooks import ModelSchedule as ModelSchedule
@@ -9,6 +10,10 @@ from .hooks import ProbeFunction as ProbeFunction
 from .hooks import ProgressBar as ProgressBar
 from .hooks import Project as Project
 from .hooks import StopWhen as StopWhen
+from .layers import FrozenLayers as FrozenLayers
+from .layers import freeze as freeze
+from .layers import rerandomise as rerandomise
+from .layers import split_at as split_at
 from .log import Log as Log
 from .loop import fit as fit
 from .objectives import MART as MART
@@ -20,6 +25,7 @@ from .objectives import Mixed as Mixed
 from .objectives import Objective as Objective
 from .objectives import StepContext as StepContext
 from .objectives import StepInfo as StepInfo
+from .overfitting import CatastrophicOverfitting as CatastrophicOverfitting
 from .penalties import L1 as L1
 from .penalties import L2 as L2
 from .penalties import L2L3 as L2L3
@@ -28,9 +34,21 @@ from .projections import LayerBalls as LayerBalls
 from .projections import NeuronCap as NeuronCap
 from .projections import Projection as Projection
 from .projections import WholeBall as WholeBall
+from .recipes import RECIPES as RECIPES
+from .recipes import Recipe as Recipe
+from .recipes import Stage as Stage
+from .recipes import recipe as recipe
+from .recipes import with_settings as with_settings
 from .run import Fit as Fit
 from .run import Run as Run
 from .schedules import Constant as Constant
 from .schedules import Cosine as Cosine
+from .schedules import Cyclic as Cyclic
 from .schedules import Drops as Drops
+from .schedules import FromTorch as FromTorch
 from .schedules import Schedule as Schedule
+from .schedules import Steps as Steps
+from .schedules import Warmup as Warmup
+from .smoothed_training import SmoothAdversarial as SmoothAdversarial
+from .surrogate_training import SurrogateAdversarial as SurrogateAdversarial
+from .weight_perturbation import AWP as AWP

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -18,6 +19,9 @@ from ..core.inputs import Given
 from ..core.randomness import Rng
 from ..losses import ModelLoss, PerExample, check_labels, evaluating, margin, outputs_of, resolve
 from ..threats import Ball, Threat
+
+if TYPE_CHECKING:
+    from .hooks import Hook
 
 NOT_ATTACKED = Ball(norm="l2", radius=0.0)
 
@@ -54,10 +58,16 @@ class StepContext:
         `loss` is what the first caller has the attack climb: another function than the model's
         loss, or a faster way to it. All later callers get the same points.
         """
-        if "attacked" not in self._kept:
-            loss = loss or ModelLoss(self.model, self.y, self.loss)
-            self._kept["attacked"] = self.attack(loss, self.x, self.ball, rng=self.rng).x
-        return self._kept["attacked"]
+        climbed = loss or ModelLoss(self.model, self.y, self.loss)
+        return self.once(
+            "attacked", lambda: self.attack(climbed, self.x, self.ball, rng=self.rng).x
+        )
+
+    def once(self, name: str, compute: Callable[[], Tensor]) -> Tensor:
+        """What `compute` gives, the first time in this step; later callers get the same."""
+        if name not in self._kept:
+            self._kept[name] = compute()
+        return self._kept[name]
 
     def outputs(self, x: Tensor) -> Tensor:
         """The model's scores in the mode in which it is; it cannot edit the inputs."""
@@ -134,6 +144,16 @@ class Objective(Config):
     def adversary(self, step: int) -> tuple[Attack, Threat]:
         """The attack of a step and the threat set it moves in: none, unless there is one."""
         return Identity(), NOT_ATTACKED
+
+    @property
+    def replays(self) -> int:
+        """How many steps in a row see the same batch."""
+        return 1
+
+    def companions(self) -> tuple["Hook", ...]:
+        """Hooks that a run of this objective needs besides: they carry what it keeps from one step
+        to the next into checkpoints."""
+        return ()
 
 
 def one_per_example(values: Given[Tensor], x: Tensor) -> Tensor:

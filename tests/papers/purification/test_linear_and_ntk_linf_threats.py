@@ -163,13 +163,13 @@ def test_the_path_of_linear_training_and_its_best_point():
 
 def test_tangent_models_are_trained_on_their_own_data():
     problem = small_problem()
-    recipe = linear_and_ntk_runs.Recipe(adversarial=True, rate=0.01)
+    recipe = linear_and_ntk_runs.NTKSettings(adversarial=True, rate=0.01)
     models = linear_and_ntk_runs.tangent(problem, recipe, 24, 30)
     with torch.no_grad():
         f = models(problem.x.flatten(0, 1)).reshape(problem.y.shape)
     assert ((f * problem.y > 0).double().mean(1) > 0.8).all()
     even = linear_and_ntk_runs.tangent(
-        problem, linear_and_ntk_runs.Recipe(adversarial=False, sign=-1), 24, 5
+        problem, linear_and_ntk_runs.NTKSettings(adversarial=False, sign=-1), 24, 5
     )
     assert (linear_and_ntk_runs.closed_accuracy(problem, even) == 0.5).all()
     found = linear_and_ntk_runs.attacked(problem, models, 5)

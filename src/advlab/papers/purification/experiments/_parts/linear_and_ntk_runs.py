@@ -23,7 +23,7 @@ Found = dict[str, Tensor]
 
 
 @dataclass(frozen=True)
-class Recipe:
+class NTKSettings:
     """A tangent model: its gates P(<w, x> + rho >= b) + sign P(..), and how it trains."""
 
     adversarial: bool
@@ -34,10 +34,10 @@ class Recipe:
 
 
 RECIPES = {
-    "NTK, clean": Recipe(adversarial=False),
-    "NTK, adversarial": Recipe(adversarial=True),
-    "NTK, best trial": Recipe(adversarial=True, bias=2.0, noise=1.0),
-    "NTK as printed": Recipe(adversarial=False, sign=-1),
+    "NTK, clean": NTKSettings(adversarial=False),
+    "NTK, adversarial": NTKSettings(adversarial=True),
+    "NTK, best trial": NTKSettings(adversarial=True, bias=2.0, noise=1.0),
+    "NTK as printed": NTKSettings(adversarial=False, sign=-1),
 }
 
 
@@ -111,7 +111,7 @@ def linear_accuracy(problem: SparseProblem, theta: Tensor, ball: Ball, share: fl
 
 
 def tangent(
-    problem: SparseProblem, recipe: Recipe, features: int = FEATURES, steps: int = STEPS
+    problem: SparseProblem, recipe: NTKSettings, features: int = FEATURES, steps: int = STEPS
 ) -> Stack:
     """Random features for each replicate, v trained by Adam in mini-batches of the pool."""
     d, kept = problem.preset.data.d, problem.x.dtype

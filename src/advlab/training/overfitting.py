@@ -1,0 +1,116 @@
+"""Catastrophic overfitting: robust to the one step that it trains with, and to nothing else."""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from ..attacks import PGD, Attack
+from ..core.checks import whole
+from ..core.errors import AdvlabError
+from ..core.randomness import Rng, generator
+from ..losses import ModelLoss, is_error, margin
+from .hooks import Hook
+from .objectives import StepContext, StepInfo
+from .run import Run
+
+FGSM = PGD(steps=1, step_size=1.25, jump=False, keep="last")
+"""The fast gradient sign method from a random start, as in Wong et al. (2020)."""
+SEVERAL_STEPS = PGD(steps=10, step_size=0.25, jump=False)
+
+NAMES = ("fgsm_accuracy", "pgd_accuracy")
+
+
+class CatastrophicOverfitting(Hook):
+    """Compares, every so many steps, the accuracy under one step and under several steps of attack
+    on the batch of the step, and says so when the first is high while the second has collapsed
+    (Wong et al. 2020; Andriushchenko and Flammarion 2020).
+
+    `Fit.log` has both accuracies as the probes `fgsm_accuracy` and `pgd_accuracy`. The hook draws
+    from a generator of its own: it changes nothing in the run unless it stops it.
+
+    Args:
+        every: at steps 0, every, 2 every, ... and after the last.
+        gap: how much higher the first accuracy must be.
+        stop: end the run when it happens; otherwise there is one warning per run.
+        one_step: the attack that training uses.
+        several_steps: the attack that shows what it hides.
+
+    Example:
+        fit(net, x, y, steps=3000, lr=0.2, batch=128, objective=Adversarial(ball=ball, attack=FGSM),
+            hooks=[CatastrophicOverfitting(every=100, stop=True)])
+    """
+
+    def __init__(
+        self,
+        every: int = 100,
+        *,
+        gap: float = 0.4,
+        stop: bool = False,
+        one_step: Attack = FGSM,
+        several_steps: Attack = SEVERAL_STEPS,
+    ):
+        if not 0 < gap < 1:
+            raise AdvlabError("gap between 0 and 1, a difference of accuracies", gap)
+        self.every, self.gap, self.stop = whole("every", every), gap, stop
+        self.one_step, self.several_steps = one_step, several_steps
+        self.collapsed_at: int | None = None
+        """The first step at which it was seen."""
+
+    @contextmanager
+    def during(self, run: Run) -> Iterator[None]:
+        self.collapsed_at = None
+        twice = set(NAMES) & set(run.log.probes)
+        if twice:
+            raise AdvlabError("probes with names of their own", f"{sorted(twice)} twice")
+        run.log.probes |= {name: [] for name in NAMES}
+        run.log.steps |= {name: [] for name in NAMES}
+        yield
+
+    def after_gradient(self, run: Run, info: StepInfo) -> None:
+        if run.step % self.every and not info.last:
+            return
+        fast = self._accuracy(info.context, self.one_step)
+        slow = self._accuracy(info.context, self.several_steps)
+        for name, value in zip(NAMES, (fast, slow), strict=True):
+            run.log.probes[name].append(value)
+            run.log.steps[name].append(run.step)
+        apart = fast - slow
+        worst = int(apart.argmax())
+        if self.collapsed_at is not None or not float(apart[worst]) >= self.gap:
+            return
+        self.collapsed_at = run.step
+        said = (
+            f"catastrophic overfitting at step {run.step}: FGSM accuracy {float(fast[worst]):.2f}, "
+            f"PGD accuracy {float(slow[worst]):.2f} on the training batch"
+        )
+        if self.stop and not info.last:
+            run.stop(said)
+        else:
+            advice = "lower the step size of the attack, train with PGD, or stop_on_collapse"
+            warnings.warn(f"{said}; {advice}", stacklevel=2)
+
+    def settings(self) -> object:
+        return self.every, self.gap, self.stop, self.one_step, self.several_steps
+
+    def state_dict(self) -> dict:
+        return {"collapsed_at": self.collapsed_at}
+
+    def load_state_dict(self, state: dict) -> None:
+        self.collapsed_at = state["collapsed_at"]
+
+    def _accuracy(self, context: StepContext, attack: Attack) -> Tensor:
+        """The share of rows that are right under the attack, one value per replicate."""
+        loss = ModelLoss(context.model, context.y, context.loss)
+        found = attack(loss, context.x, context.ball, rng=self._rng(context)).x
+        with torch.no_grad():
+            wrong = is_error(loss.climbing(margin)(found))
+        return context.per_replicate(1 - wrong.double()).cpu()
+
+    def _rng(self, context: StepContext) -> Rng:
+        if isinstance(context.rng, torch.Generator):
+            return generator("catastrophic overfitting", context.step)
+        # The same for every replicate: each sees what it would see alone.
+        return [generator("catastrophic overfitting", context.step) for _ in context.rng]

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from .evaluation import evaluate as evaluate
     from .models import load_model as load  # noqa: F401
     from .training import fit as fit
+    from .training import train as train
 
 __version__ = "0.1.0"
 
@@ -43,6 +44,7 @@ _OBJECTS = {
     "evaluate": "advlab.evaluation",
     "fit": "advlab.training",
     "load": "advlab.models:load_model",
+    "train": "advlab.training",
 }
 """The module of each object, and after a colon its name there where that is another."""
 _ROOMS = (

@@ -17,6 +17,7 @@ VERBS: dict[str, tuple[str, str]] = {
         "advlab.cli.run:run",
         "Run experiments and decide their claims.",
     ),
+    "train": ("advlab.cli.train:train", "Train a robust network by a recipe."),
     "attack": ("advlab.cli.attack:attack", "Bracket the robust error of a model."),
     "compare": ("advlab.cli.compare:compare", "Compare two models row by row."),
     "report": ("advlab.cli.report:report", "Make one HTML page of everything that was run."),

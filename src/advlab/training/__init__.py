@@ -1,5 +1,10 @@
 """The one training loop, and what it is made of."""
 
+from .averaging import AverageWeights as AverageWeights
+from .clipping import ClipGradient as ClipGradient
+from .epoch_log import EpochLog as EpochLog
+from .epoch_log import KeepBest as KeepBest
+from .errors_of import ErrorsOf as ErrorsOf
 from .free_replays import Free as Free
 from .hooks import Checkpoint as Checkpoint
 from .hooks import Hook as Hook
@@ -51,4 +56,6 @@ from .schedules import Steps as Steps
 from .schedules import Warmup as Warmup
 from .smoothed_training import SmoothAdversarial as SmoothAdversarial
 from .surrogate_training import SurrogateAdversarial as SurrogateAdversarial
+from .trainer import Trained as Trained
+from .trainer import train as train
 from .weight_perturbation import AWP as AWP

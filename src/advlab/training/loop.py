@@ -86,7 +86,7 @@ def fit(
         raise AdvlabError("an objective with its loss, ball and attack inside", "some beside it")
     batches = checked_batches(model, x, y, batch)
     objective = objective or _objective(loss, ball, attack)
-    steps = _checked_steps(steps, epochs, batches, getattr(objective, "replays", 1))
+    steps = _checked_steps(steps, epochs, batches, objective.replays)
     schedule = lr if isinstance(lr, Schedule) or lr is None else Constant(lr=_rate(lr))
     run = Run(
         model=model,

@@ -105,7 +105,7 @@ class Run:
         # A view with a replicate axis in front, so that penalties and projections see one shape.
         alone = not isinstance(self.model, Stack)
         self.stacked = [w.data[None] if alone else w.data for w in self.weights]
-        self.replays: int = getattr(self.objective, "replays", 1)
+        self.replays: int = self.objective.replays
         self.diverged_at: list[int | None] = [None] * self.replicates
         self._losses = torch.empty(self.steps + 1, self.replicates, dtype=self.weights[0].dtype)
         self.device = device_of(self.model, self.weights[0])

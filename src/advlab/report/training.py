@@ -1,0 +1,116 @@
+"""One page for one training: learning curves, the bracket at the end, and how it was made."""
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from .charts import HEIGHT, WIDTH
+from .page import asset, bundle, environment, write_page
+from .theme import theme
+
+SERIES = {
+    "train_clean": "train, clean",
+    "train_robust": "train, attacked",
+    "validation_clean": "validation, clean",
+    "validation_robust": "validation, attacked",
+}
+
+DASHES = [[5, 3], [5, 3], [1, 0], [1, 0]]
+
+
+def write_training(about: Mapping[str, Any], log: pl.DataFrame, path: Path) -> None:
+    """Write the page.
+
+    Args:
+        about: plan, recipe, settings, status, the best epoch, and evaluation if there was one.
+        log: one row per epoch, as `training.EpochLog` has it.
+        path: the HTML file.
+    """
+    write_page(render_training(about, log), path)
+
+
+def render_training(about: Mapping[str, Any], log: pl.DataFrame) -> str:
+    """The page as text; the arguments are those of `write_training`."""
+    best = about["best"]["epoch"] if about["best"] else None
+    charts = [
+        chart.to_dict()
+        for chart in (
+            _curves(log, "error", "Error after each epoch", best, (0.0, 1.0)),
+            _curves(log, "loss", "Loss after each epoch", best, None),
+            _line(log, "sharpness_validation", "Sharpness on validation examples, at least"),
+            _line(log, "lr", "Learning rate at the end of each epoch"),
+        )
+        if chart is not None
+    ]
+    return (
+        environment()
+        .get_template("training.html")
+        .render(
+            about=about,
+            rows=log.to_dicts(),
+            columns=[name for name in SERIES if f"{name}_error" in log.columns],
+            names=SERIES,
+            charts=charts,
+            version=version("advlab"),
+            themes={"light": theme(), "dark": theme(dark=True)},
+            bundle=bundle() if charts else "",
+            css=asset("page.css") + asset("evaluation.css"),
+            js=asset("page.js"),
+        )
+    )
+
+
+def _curves(
+    log: pl.DataFrame,
+    what: str,
+    title: str,
+    best: float | None,
+    domain: tuple[float, float] | None,
+) -> alt.LayerChart | None:
+    """Clean and attacked values of training and validation examples over epochs."""
+    names = {f"{key}_{what}": words for key, words in SERIES.items()}
+    there = [name for name in names if name in log.columns]
+    if not there or not len(log):
+        return None
+    long = log.unpivot(index="epoch", on=there, variable_name="of")
+    long = long.with_columns(pl.col("of").replace(names))
+    scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=True)
+    lines = (
+        alt.Chart(long)
+        .mark_line(point=len(log) <= 40)
+        .encode(
+            x=alt.X("epoch:Q", scale=alt.Scale(zero=True, nice=False)),
+            y=alt.Y("value:Q", title=what, scale=scale),
+            color=alt.Color("of:N", title=None, sort=list(SERIES.values())),
+            strokeDash=alt.StrokeDash(
+                "of:N", title=None, sort=list(SERIES.values()),
+                scale=alt.Scale(domain=list(SERIES.values()), range=DASHES),
+            ),
+            tooltip=["epoch", "of", "value"],
+        )
+    )  # fmt: skip
+    layers: list[alt.Chart] = [lines]
+    if best is not None:
+        kept = alt.Chart(pl.DataFrame({"epoch": [best]})).mark_rule(strokeDash=[2, 2])
+        layers.append(kept.encode(x="epoch:Q", tooltip=[alt.Tooltip("epoch", title="kept epoch")]))
+    chart: alt.LayerChart = alt.layer(*layers)  # type: ignore[assignment]
+    return chart.properties(width=WIDTH, height=HEIGHT, title=title)
+
+
+def _line(log: pl.DataFrame, column: str, title: str) -> alt.Chart | None:
+    if column not in log.columns or not len(log):
+        return None
+    return (
+        alt.Chart(log.select("epoch", column), title=title)
+        .mark_line(point=len(log) <= 40)
+        .encode(
+            x=alt.X("epoch:Q", scale=alt.Scale(zero=True, nice=False)),
+            y=alt.Y(f"{column}:Q", title=column.replace("_", " "), scale=alt.Scale(zero=True)),
+            tooltip=["epoch", column],
+        )
+        .properties(width=WIDTH, height=HEIGHT)
+    )

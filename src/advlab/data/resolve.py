@@ -19,6 +19,7 @@ from ..core.inputs import Given
 from ..core.nearest import nearest
 from ..core.randomness import generator
 from .arrays import KEYS, Arrays, Keys, from_arrays, load_any
+from .directory import SETS
 from .images import ImageFolder
 from .loaders import batches
 from .registry import DATA
@@ -80,6 +81,12 @@ def published(name: str, directory: str | PathLike[str] | None, split: Any) -> A
         directory: where to look, None for the data directory of the user.
         split: the part of it.
     """
+    if name in SETS and split not in ("train", "test"):
+        raise AdvlabError(
+            f"the train or test part of {name}",
+            repr(split),
+            "split(data, validation=0.1) sets examples of the training part aside",
+        )
     found = DATA[name](directory=directory, split=split)
     if not isinstance(found, Arrays):
         raise AdvlabError(f"Arrays from the data set {name}", type(found).__name__)

@@ -245,3 +245,19 @@ def test_every_set_names_its_classes(small_mnist):
     assert (len(mnist.NAMES), len(cifar10.NAMES), len(set(cifar100.NAMES))) == (10, 10, 100)
     assert list(cifar100.NAMES) == sorted(cifar100.NAMES)
     assert mnist.load(directory=small_mnist).classes == tuple("0123456789")
+
+
+def test_mnist_as_one_npz(small_mnist, tmp_path):
+    x, y = mnist.load(directory=small_mnist)
+    pixels = (x[:, 0] * 255).round().to(torch.uint8).numpy()
+    arrays = {"x_train": pixels, "y_train": y.numpy()}
+    arrays |= {"x_test": pixels[:3], "y_test": y[:3].numpy()}
+    np.savez(tmp_path / "mnist.npz", **arrays)
+    assert torch.equal(mnist.load(directory=tmp_path).x, x)
+    assert len(mnist.load(directory=tmp_path, split="test").y) == 3
+    assert present("mnist", tmp_path) == [tmp_path / "mnist.npz"]
+    labels = y.numpy()
+    for wrong in ({"x_train": pixels / 255}, {"y_train": labels[:2]}, {"y_train": labels + 1}):
+        np.savez(tmp_path / "mnist.npz", **{**arrays, **wrong})
+        with pytest.raises(AdvlabError, match=r"28 x 28 bytes as labels|digits from 0 to 9"):
+            mnist.load(directory=tmp_path)

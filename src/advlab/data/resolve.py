@@ -104,21 +104,22 @@ def npz_keys(split: Part, *, required: bool) -> Keys:
     return own if required and split != "train" else (*own, *KEYS)
 
 
-def refused(source: str) -> AdvlabError:
+def refused(source: str, kinds: str = KINDS) -> AdvlabError:
     """The error for a name that is no data.
 
     Args:
         source: what came.
+        kinds: what is taken, where it came.
     """
     if Path(source).suffix in PICKLES:
         return AdvlabError(
-            KINDS,
+            kinds,
             f"{source}, a pickle",
             "a pickle can run any code when it is read. In Python, where you trust the file, load "
             "it and write np.savez('data.npz', x=x, y=y)",
         )
     near = nearest(source, DATA.names())
-    return AdvlabError(KINDS, repr(source), near or "write np.savez('data.npz', x=x, y=y)")
+    return AdvlabError(kinds, repr(source), near or "write np.savez('data.npz', x=x, y=y)")
 
 
 def _by_name(

@@ -283,3 +283,25 @@ def test_depths_that_there_are_not_are_refused_at_once(depth):
     for kind in (PreActResNet, WideResNet):
         with pytest.raises(AdvlabError, match="depth as"):
             kind(depth=depth)
+
+
+@pytest.mark.parametrize(
+    ("shape", "labels", "says"),
+    [
+        ((2, 1, 28, 28), [0, 9], None),
+        ((2, 3, 28, 28), [0, 9], r"images of shape \(1, 28, 28\) for lenet5; got \(3, 28, 28\)"),
+        ((2, 1, 32, 32), [0, 9], r"got \(1, 32, 32\)"),
+        ((2, 784), [0, 9], r"got \(784,\)"),
+        ((2, 1, 28, 28), [0, 10], "labels from 0 to 9 for lenet5; got labels from 0 to 10"),
+        ((2, 1, 28, 28), [-1, 1], "got labels from -1 to 1"),
+        ((2, 1, 28, 28), [0], "2 images and 1"),
+        ((2, 1, 28, 28), [0.0, 1.0], "a class per image"),
+    ],
+)
+def test_examples_that_do_not_fit_the_network_are_refused(shape, labels, says):
+    about, y = described("lenet5", "mnist"), torch.tensor(labels)
+    if says is None:
+        return about.check_examples(torch.zeros(shape), y)
+    with pytest.raises(AdvlabError, match=says):
+        about.check_examples(torch.zeros(shape), y)
+    return None

@@ -47,7 +47,7 @@ def path(directory: Directory = None, as_json: Json = False) -> None:
 
 @data.command()
 def fetch(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="mnist or cifar10.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="mnist, cifar10 or cifar100.")],
     directory: Directory = None,
     mirror: Annotated[
         list[str] | None,

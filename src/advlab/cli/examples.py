@@ -19,6 +19,7 @@ from ..data.arrays import load_any
 from ..data.directory import SETS
 from ..data.resolve import folder_part, npz_keys, published, refused
 
+KINDS = "an .npz file with x and y, a folder of images, or one of " + ", ".join(SETS)
 Box = tuple[float, float]
 
 
@@ -121,5 +122,5 @@ def _arrays(
     if source in DATA:
         return published(source, directory, split)
     if Path(source).suffix != ".npz":
-        raise refused(source)
+        raise refused(source, KINDS)
     return load_any(source, npz_keys(split, required=False))

@@ -169,8 +169,9 @@ def read_npz(path: Path, keys: Keys = KEYS) -> tuple[np.ndarray, np.ndarray]:
             f"{path} ({' '.join(str(error).split())})",
             "write it with np.savez(path, x=x, y=y) from arrays that are not of dtype object",
         ) from None
+    plain_first = sorted(keys, key=lambda pair: len(pair[0]))
     raise AdvlabError(
-        "an .npz file with keys " + ", or ".join(f"{one} and {other}" for one, other in keys),
+        f"an .npz file with keys {', or '.join(' and '.join(pair) for pair in plain_first)}",
         f"{path} with {', '.join(sorted(names)) or 'no keys'}",
     )
 

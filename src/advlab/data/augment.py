@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ..core.config import ExactConfig
 from ..core.errors import AdvlabError
+from ..core.inputs import Given
 from ..core.nearest import unknown
 from ..core.randomness import Rng, uniform
 from ..core.registry import Registry
@@ -29,7 +30,7 @@ class Augmentation(ExactConfig):
         x = augment(x, rng=generator("augment", epoch))
     """
 
-    def __call__(self, x: Images, *, rng: Rng) -> Images:
+    def __call__(self, x: Given[Images], *, rng: Rng) -> Images:
         """The changed images; x stays as it is.
 
         Args:

@@ -86,7 +86,7 @@ SETS: dict[str, DataSet] = {
             "https://ossci-datasets.s3.amazonaws.com/mnist",
             "https://storage.googleapis.com/cvdf-datasets/mnist",
         ),
-        patterns=("*-ubyte.gz", "*-ubyte"),
+        patterns=("*-ubyte.gz", "*-ubyte", "mnist.npz"),
     ),
     "cifar10": DataSet(
         title="CIFAR-10 colour images, 50,000 + 10,000 images of 32 x 32, binary version",

@@ -1,4 +1,4 @@
-"""MNIST from its four original idx files, gzipped or plain; nothing is unpickled.
+"""MNIST from its four original idx files, gzipped or plain, or an .npz; nothing is unpickled.
 
 Also pairs of its digits as vectors of any dimension and length.
 """
@@ -17,7 +17,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from ..core.errors import AdvlabError
-from .arrays import Arrays, from_bytes
+from .arrays import Arrays, from_bytes, read_npz
 from .directory import Split, absent, find, reading_set
 
 FILES: dict[Split, tuple[str, str]] = {
@@ -45,16 +45,21 @@ def load(
     """
     if split not in FILES:
         raise AdvlabError("split as train or test", repr(split))
-    images, labels = located(split, directory)
-    with reading_set("mnist", split, directory, (images, labels)):
-        x, y = read_idx(images, 3), read_idx(labels, 1)
-    if x.shape[1:] != (28, 28) or len(x) != len(y):
+    files = located(split, directory)
+    with reading_set("mnist", split, directory, files):
+        if files[0].suffix == ".npz":
+            x, y = read_npz(files[0], ((f"x_{split}", f"y_{split}"),))
+        else:
+            x, y = read_idx(files[0], 3), read_idx(files[1], 1)
+    bytes_ = x.dtype == np.uint8 and y.dtype.kind in "iu" and y.ndim == 1
+    if not bytes_ or x.shape[1:] != (28, 28) or len(x) != len(y):
         raise AdvlabError(
-            "as many images of 28 x 28 as labels",
-            f"shapes {x.shape} in {images} and {y.shape} in {labels}",
+            "as many images of 28 x 28 bytes as labels",
+            f"shapes {x.shape} in {files[0]} and {y.shape} in {files[-1]}",
         )
-    if y.size and y.max() > 9:
-        raise AdvlabError("digits from 0 to 9 as labels", f"{y.max()} in {labels}")
+    if y.size and not 0 <= y.min() <= y.max() <= 9:
+        odd = y.max() if y.max() > 9 else y.min()
+        raise AdvlabError("digits from 0 to 9 as labels", f"{odd} in {files[-1]}")
     if digits is not None:
         unknown = sorted(set(digits) - set(range(10)))
         if unknown or not digits:
@@ -65,12 +70,15 @@ def load(
 
 
 def located(split: Split, directory: str | PathLike[str] | None = None) -> list[Path]:
-    """The files of images and of labels that `load` reads.
+    """The files of images and of labels that `load` reads, or else mnist.npz, as Keras has it.
 
     Args:
         split: "train" or "test".
         directory: where to look, None for the data directory of the user.
     """
+    packed = find("mnist", "mnist.npz", directory)
+    if packed is not None and not any(_idx(name, directory) for name in FILES[split]):
+        return [packed]
     return [_file(name, directory) for name in FILES[split]]
 
 
@@ -154,8 +162,12 @@ def read_idx(path: Path, ndim: int) -> UInt8[np.ndarray, "..."]:
     return np.frombuffer(bytearray(body), dtype=np.uint8).reshape(shape)
 
 
+def _idx(name: str, directory: str | PathLike[str] | None) -> Path | None:
+    return find("mnist", f"{name}.gz", directory) or find("mnist", name, directory)
+
+
 def _file(name: str, directory: str | PathLike[str] | None) -> Path:
-    found = find("mnist", f"{name}.gz", directory) or find("mnist", name, directory)
+    found = _idx(name, directory)
     if found is None:
         raise absent("mnist", f"{name}.gz", directory)
     return found

@@ -19,6 +19,7 @@ from ..core.inputs import Given
 from ..core.nearest import nearest
 from ..core.randomness import generator
 from .arrays import KEYS, Arrays, Keys, from_arrays, load_any
+from .directory import SETS
 from .images import ImageFolder
 from .loaders import batches
 from .registry import DATA
@@ -80,6 +81,12 @@ def published(name: str, directory: str | PathLike[str] | None, split: Any) -> A
         directory: where to look, None for the data directory of the user.
         split: the part of it.
     """
+    if name in SETS and split not in ("train", "test"):
+        raise AdvlabError(
+            f"the train or test part of {name}",
+            repr(split),
+            "split(data, validation=0.1) sets examples of the training part aside",
+        )
     found = DATA[name](directory=directory, split=split)
     if not isinstance(found, Arrays):
         raise AdvlabError(f"Arrays from the data set {name}", type(found).__name__)
@@ -97,21 +104,22 @@ def npz_keys(split: Part, *, required: bool) -> Keys:
     return own if required and split != "train" else (*own, *KEYS)
 
 
-def refused(source: str) -> AdvlabError:
+def refused(source: str, kinds: str = KINDS) -> AdvlabError:
     """The error for a name that is no data.
 
     Args:
         source: what came.
+        kinds: what is taken, where it came.
     """
     if Path(source).suffix in PICKLES:
         return AdvlabError(
-            KINDS,
+            kinds,
             f"{source}, a pickle",
             "a pickle can run any code when it is read. In Python, where you trust the file, load "
             "it and write np.savez('data.npz', x=x, y=y)",
         )
     near = nearest(source, DATA.names())
-    return AdvlabError(KINDS, repr(source), near or "write np.savez('data.npz', x=x, y=y)")
+    return AdvlabError(kinds, repr(source), near or "write np.savez('data.npz', x=x, y=y)")
 
 
 def _by_name(

@@ -49,12 +49,12 @@ def split(
         train, validation, _ = split(mnist.load(), validation=5000, seed=1)
     """
     inputs.instance("data as Arrays", data, Arrays, "for example from_arrays(x, y)")
+    check_every_class(data, "the data")
     rows, rng = len(data.y), generator("data", "split", inputs.count("seed", seed, 0))
     wanted = [
         None if size is None else _count(name, size, rows)
         for name, size in (("validation", validation), ("test", test))
     ]
-    check_every_class(data, "the data")
     classes = torch.zeros_like(data.y) if data.y.is_floating_point() else data.y
     classes = classes.to(device="cpu", dtype=torch.int64)
     order = torch.randperm(rows, generator=rng)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from pydantic import ConfigDict, Field, PositiveInt, field_validator, model_validator
-from torch import nn
+from torch import Tensor, nn
 
 from ..core import inputs
 from ..core.config import ExactConfig
@@ -124,6 +124,26 @@ class NetworkDescription(ExactConfig):
                 raise AdvlabError(
                     f"settings that {self.network} can be built with", inputs.whole_line(error)
                 ) from None
+
+    def check_examples(self, x: Tensor, y: Tensor) -> None:
+        """Refuse images of another shape than the network takes, and labels that it has not.
+
+        Args:
+            x: images (n, channels, side, side).
+            y: their classes.
+        """
+        wanted = (self.channels, self.side, self.side)
+        if tuple(x.shape[1:]) != wanted:
+            raise AdvlabError(
+                f"images of shape {wanted} for {self.network}",
+                f"{tuple(x.shape[1:])}",
+                "build the network with the channels and side of the images",
+            )
+        if y.is_floating_point() or len(y) != len(x):
+            raise AdvlabError("a class per image", f"{len(x)} images and {len(y)} {y.dtype}")
+        if len(y) and not 0 <= int(y.min()) <= int(y.max()) < self.classes:
+            came = f"labels from {int(y.min())} to {int(y.max())}"
+            raise AdvlabError(f"labels from 0 to {self.classes - 1} for {self.network}", came)
 
     def normalised(self, model: nn.Module) -> nn.Module:
         """The network behind its normalisation, if it has one.

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from advlab.attacks import PGD
+from advlab.attacks import PGD, Identity
 from advlab.core.errors import AdvlabError
 from advlab.threats import Ball
 from advlab.training import Adversarial, CatastrophicOverfitting, fit, recipe
@@ -86,6 +86,19 @@ def test_it_changes_nothing_in_the_run():
     assert torch.equal(watched.log.losses(), alone.log.losses())
     for one, other in zip(watched.model.parameters(), alone.model.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def test_a_few_rows_decide_nothing():
+    """The batch that is left at the end of an epoch may be one row, right once and wrong once."""
+    torch.manual_seed(0)
+    net, (x, y) = nn.Sequential(nn.Linear(300, 64), nn.ReLU(), nn.Linear(64, 5)), clusters()
+    fit(net, x, y, steps=20, lr=2e-3, optimizer=torch.optim.Adam)
+    watch = CatastrophicOverfitting(every=1, one_step=Identity())  # no attack: accuracy 1 against 0
+    for rows, seen in ((19, None), (20, 0)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore" if seen == 0 else "error")
+            fit(net, x[:rows], y[:rows], steps=1, lr=1e-6, ball=BALL, hooks=[watch])
+        assert watch.collapsed_at == seen
 
 
 def test_the_fast_recipe_watches_as_it_is_told():

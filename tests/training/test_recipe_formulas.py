@@ -8,9 +8,23 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from advlab.attacks import PGD
 from advlab.core.errors import AdvlabError
+from advlab.models import Stack
 from advlab.threats import Ball
-from advlab.training import AWP, TRADES, Adversarial, Clean, Free, Objective, recipe
+from advlab.training import (
+    AWP,
+    TRADES,
+    Adversarial,
+    CatastrophicOverfitting,
+    Clean,
+    Free,
+    Objective,
+    SmoothAdversarial,
+    SurrogateAdversarial,
+    fit,
+    recipe,
+)
 
 LINF = Ball("linf", 0.2)
 L2 = Ball("l2", 0.4)
@@ -302,3 +316,34 @@ def test_a_wrong_loss_is_refused_in_one_line():
     trades = TRADES(ball=LINF)
     assert AWP(objective=trades).loss == trades.loss
     assert AWP(objective=Adversarial(ball=LINF, loss="logistic")).loss == "logistic"
+    with pytest.raises(AdvlabError, match="the loss in the objective"):
+        AWP(objective=trades, loss="logistic")
+
+
+@pytest.mark.parametrize(
+    "objective",
+    [
+        AWP(objective=TRADES(ball=LINF), gamma=0.05),
+        Free(ball=LINF, m=2),
+        SmoothAdversarial(ball=L2),
+        SurrogateAdversarial(ball=L2, xi=0.1, lr=0.1, gradient="batch_mean"),
+    ],
+    ids=lambda objective: type(objective).__name__,
+)
+def test_replicates_of_a_stack_train_as_each_would_alone(objective):
+    x, y = (torch.stack(parts) for parts in zip(*(rows(9, seed) for seed in (1, 2)), strict=True))
+
+    def trained(model, x, y, seeds):
+        rngs = [torch.Generator().manual_seed(seed) for seed in seeds]
+        watch = CatastrophicOverfitting(2, one_step=PGD(steps=1))
+        hooks = [*objective.companions(), watch]
+        alone = len(seeds) == 1
+        rng = rngs[0] if alone else rngs
+        run = fit(model, x, y, steps=4, lr=0.1, batch=4, objective=objective, hooks=hooks, rng=rng)
+        return run.log.losses(), run.log.probe("pgd_accuracy")
+
+    together = trained(Stack([network(3), network(4)]), x, y, (7, 8))
+    for r in range(2):
+        alone = trained(network(3 + r), x[r], y[r], (7 + r,))
+        for ours, theirs in zip(alone, together, strict=True):
+            torch.testing.assert_close(ours[:, 0], theirs[:, r], rtol=1e-12, atol=1e-13)

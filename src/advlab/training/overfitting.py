@@ -20,6 +20,9 @@ FGSM = PGD(steps=1, step_size=1.25, jump=False, keep="last")
 """The fast gradient sign method from a random start, as in Wong et al. (2020)."""
 SEVERAL_STEPS = PGD(steps=10, step_size=0.25, jump=False)
 
+FEW_ROWS = 20
+"""A smaller batch, such as the last of an epoch, is recorded but decides nothing."""
+
 NAMES = ("fgsm_accuracy", "pgd_accuracy")
 
 
@@ -83,9 +86,10 @@ class CatastrophicOverfitting(Hook):
             run.log.probes[name].append(value)
             run.log.steps[name].append(run.step)
         seen = (fast >= self.high) & (slow <= self.collapsed * fast)
-        if self.collapsed_at is not None or not bool(seen.any()):
+        few = len(info.context.x) < FEW_ROWS * info.context.replicates
+        if few or self.collapsed_at is not None or not bool(seen.any()):
             return
-        self.collapsed_at, worst = run.step, int((fast - slow).argmax())
+        self.collapsed_at, worst = run.step, int(torch.where(seen, fast - slow, -1.0).argmax())
         said = (
             f"catastrophic overfitting at step {run.step}: FGSM accuracy {float(fast[worst]):.2f}, "
             f"PGD accuracy {float(slow[worst]):.2f} on the training batch"

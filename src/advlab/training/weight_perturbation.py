@@ -10,6 +10,7 @@ from pydantic import NonNegativeInt, PositiveFloat, SerializeAsAny, model_valida
 from torch import Tensor, nn
 
 from ..attacks import Attack
+from ..core.errors import AdvlabError
 from ..core.randomness import Rng
 from ..models import Stack
 from ..threats import Threat
@@ -46,7 +47,11 @@ class AWP(Objective):
     @classmethod
     def _same_loss(cls, settings: Any) -> Any:
         inner = settings.get("objective") if isinstance(settings, dict) else None
-        return {**settings, "loss": inner.loss} if isinstance(inner, Objective) else settings
+        if not isinstance(inner, Objective):
+            return settings
+        if settings.get("loss", inner.loss) != inner.loss:
+            raise AdvlabError("the loss in the objective", f"another beside it, {settings['loss']}")
+        return {**settings, "loss": inner.loss}
 
     def per_example(self, context: StepContext) -> Float[Tensor, " rows"]:
         return self.objective.per_example(context)

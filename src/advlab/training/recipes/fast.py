@@ -21,7 +21,7 @@ class FastRecipe(AttackedRecipe):
     Args:
         attack: how x~ is found.
         check_every: steps from one look for catastrophic overfitting to the next; 0 for none.
-        collapse_gap: how much higher the accuracy under FGSM must be than under PGD.
+        collapsed: what share of the accuracy under FGSM that under PGD must be at most.
         stop_on_collapse: end the stage when it is seen.
     """
 
@@ -34,7 +34,7 @@ class FastRecipe(AttackedRecipe):
     schedule: Literal["constant", "drops", "steps", "cosine", "cyclic"] = "cyclic"
     attack: SerializeAsAny[Attack] = FGSM
     check_every: int = Field(default=100, ge=0)
-    collapse_gap: float = Field(default=0.4, gt=0.0, lt=1.0)
+    collapsed: float = Field(default=0.3, gt=0.0, lt=1.0)
     stop_on_collapse: bool = False
 
     def stages(self, ball: Threat | None, steps_per_epoch: int) -> list[Stage]:
@@ -44,7 +44,7 @@ class FastRecipe(AttackedRecipe):
             watch = (
                 CatastrophicOverfitting(
                     self.check_every,
-                    gap=self.collapse_gap,
+                    collapsed=self.collapsed,
                     stop=self.stop_on_collapse,
                     one_step=self.attack,
                 ),

@@ -10,7 +10,7 @@ from torch import nn
 from advlab.core.errors import AdvlabError
 from advlab.measure.dictionaries import ConvolutionalDictionary, DenseDictionary
 from advlab.measure.sparse_reconstruction import (
-    LassoPath,
+    ReconstructionPath,
     largest_weight,
     lasso_path,
     sparse_reconstruction,
@@ -135,7 +135,7 @@ def test_a_path_finds_planted_codes_and_a_random_dictionary_needs_more_of_them()
 
 
 def test_errors_between_the_points_of_a_path():
-    path = LassoPath((0.5, 0.2), torch.tensor([[0.6, 1.0], [0.2, 0.4]]),
+    path = ReconstructionPath((0.5, 0.2), torch.tensor([[0.6, 1.0], [0.2, 0.4]]),
                      torch.tensor([[0.1, 0.0], [0.3, 0.2]]), torch.zeros(2, 2))  # fmt: skip
     torch.testing.assert_close(path.error_at(0.05), torch.tensor([0.8, 0.85]))
     torch.testing.assert_close(path.error_at(0.2), torch.tensor([0.4, 0.4]))

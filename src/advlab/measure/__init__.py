@@ -1,1 +1,1 @@
-"""What a trained model shows."""
+"""What a trained model shows; docs/measures.md has the list."""

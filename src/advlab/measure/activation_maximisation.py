@@ -118,7 +118,7 @@ class _Excitation:
                 f"channels of {name}, 0 .. {output.shape[1] - 1}", self.channels.max()
             )
         rows = torch.arange(len(output), device=output.device)
-        own = output[rows, self.channels.to(output.device)].flatten(1)
+        own = output[rows, self.channels.to(output.device)].reshape(len(output), -1)
         if self.unit == "centre":
             own = own[:, [_centre(output.shape[2:])]]
         self.value = own.mean(1).sum()

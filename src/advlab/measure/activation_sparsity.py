@@ -87,4 +87,4 @@ def activation_sparsity(
             model(some)
     if unused := [name for name in chosen if name not in active]:
         raise AdvlabError("layers that the network runs", ", ".join(unused))
-    return {name: LayerActivity(active[name].double().cpu() / counted[name]) for name in chosen}
+    return {name: LayerActivity(active[name].cpu().double() / counted[name]) for name in chosen}

@@ -195,7 +195,7 @@ def zero_mean(x: Float[Tensor, "n channels *places"]) -> Float[Tensor, "n channe
 
 
 @dataclass(frozen=True)
-class LassoPath:
+class ReconstructionPath:
     """Error against share of nonzeros as the weight of ||y||_1 falls, on the CPU."""
 
     fractions: tuple[float, ...]
@@ -237,7 +237,7 @@ def lasso_path(
     *,
     tolerance: float = 1e-3,
     steps: int = 2000,
-) -> LassoPath:
+) -> ReconstructionPath:
     """The error and the share of nonzeros over a path of weights (Figure 12).
 
     Weights are fractions of each image's own `largest_weight`, so that dictionaries and images of
@@ -271,4 +271,4 @@ def lasso_path(
         torch.stack([getattr(one, name) for one in found]).cpu()
         for name in ("error", "share", "gap")
     )
-    return LassoPath(tuple(float(part) for part in fractions), error, share, gap)
+    return ReconstructionPath(tuple(float(part) for part in fractions), error, share, gap)

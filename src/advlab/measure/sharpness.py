@@ -56,6 +56,7 @@ def input_sharpness(
     draws: int = 64,
     starts: int = 6,
     climb: int = 20,
+    bound: bool = True,
     rng: Rng | None = None,
 ) -> Sharpness:
     """The steepest gradient and the highest rise in a ball, from below; the first in a bracket.
@@ -82,6 +83,7 @@ def input_sharpness(
         draws: random points at which gradients are taken, half of them on the edge.
         starts: of those, how many the norm of the gradient is climbed from.
         climb: steps of each climb.
+        bound: whether to look for the upper end too, which may take longer than all else.
         rng: where random points come from.
 
     Returns:
@@ -110,8 +112,8 @@ def input_sharpness(
     for start in (x, *random[:starts], noted.place):
         noted.climb(start, climb)
     rise = torch.maximum(found.loss, noted.highest) - clean
-    bound = _bound(model, x, y, ball, measured)
-    return Sharpness(clean, slope, noted.steepest, rise, bound)
+    above = _bound(model, x, y, ball, measured) if bound else None
+    return Sharpness(clean, slope, noted.steepest, rise, above)
 
 
 class _Noted:

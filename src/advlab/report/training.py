@@ -19,7 +19,8 @@ SERIES = {
     "validation_robust": "validation, attacked",
 }
 
-DASHES = [[5, 3], [5, 3], [1, 0], [1, 0]]
+INPUTS = ["clean", "attacked"]
+DASHES = [[5, 3], [1, 0]]
 
 
 def write_training(about: Mapping[str, Any], log: pl.DataFrame, path: Path) -> None:
@@ -72,27 +73,33 @@ def _curves(
     domain: tuple[float, float] | None,
 ) -> alt.LayerChart | None:
     """Clean and attacked values of training and validation examples over epochs."""
-    names = {f"{key}_{what}": words for key, words in SERIES.items()}
-    there = [name for name in names if name in log.columns]
+    there = [name for name in SERIES if f"{name}_{what}" in log.columns]
     if not there or not len(log):
         return None
-    long = log.unpivot(index="epoch", on=there, variable_name="of")
-    long = long.with_columns(pl.col("of").replace(names))
+    long = pl.concat(
+        log.select(
+            "epoch",
+            pl.col(f"{name}_{what}").alias("value"),
+            pl.lit(SERIES[name].split(", ")[0]).alias("examples"),
+            pl.lit(SERIES[name].split(", ")[1]).alias("input"),
+        )
+        for name in there
+    )
     scale = alt.Scale(domain=list(domain)) if domain else alt.Scale(zero=True)
+    below = alt.Legend(orient="bottom", symbolType="stroke")
     lines = (
         alt.Chart(long)
         .mark_line(point=len(log) <= 40)
         .encode(
             x=alt.X("epoch:Q", scale=alt.Scale(zero=True, nice=False)),
             y=alt.Y("value:Q", title=what, scale=scale),
-            color=alt.Color("of:N", title=None, sort=list(SERIES.values())),
+            color=alt.Color("examples:N", title=None, legend=below),
             strokeDash=alt.StrokeDash(
-                "of:N", title=None, sort=list(SERIES.values()),
-                scale=alt.Scale(domain=list(SERIES.values()), range=DASHES),
+                "input:N", title=None, legend=below, scale=alt.Scale(domain=INPUTS, range=DASHES)
             ),
-            tooltip=["epoch", "of", "value"],
+            tooltip=["epoch", "examples", "input", "value"],
         )
-    )  # fmt: skip
+    )
     layers: list[alt.Chart] = [lines]
     if best is not None:
         kept = alt.Chart(pl.DataFrame({"epoch": [best]})).mark_rule(strokeDash=[2, 2])

@@ -5,7 +5,8 @@ box cuts the ball: advlab projects on both together, the others project and then
 balls are compared around images of low contrast, which the box does not cut, and shown for
 ordinary images too. All walk in float64 and in float32; the float64 walks say who is right where
 float32 walks part. Throughput is that of 512 images, 20 steps, in turns, medians, in seconds of CPU
-and of the wall; with early exit images leave as soon as they are broken.
+and of the wall; with early exit images leave as soon as they are broken. Peers that are not
+installed are left out.
 
     python -m benchmarks.peers.pgd
 """
@@ -13,6 +14,7 @@ and of the wall; with early exit images leave as soon as they are broken.
 import json
 import time
 from collections.abc import Callable
+from importlib.util import find_spec
 from statistics import median
 
 import torch
@@ -91,7 +93,11 @@ def _apart(values: Tensor, truth: Tensor) -> dict[str, float]:
 
 def throughput(name: str, one: Task, threads: int, repeats: int = 5) -> None:
     torch.set_num_threads(threads)
-    calls = {name: lambda library=library: library(one) for name, library in LIBRARIES.items()}
+    calls = {
+        name: lambda library=library: library(one)
+        for name, library in LIBRARIES.items()
+        if name == "advlab" or find_spec(name.lower()) is not None
+    }
     calls["advlab, last of its walk"] = lambda: last_point(one)
     calls["advlab, early exit"] = lambda: stopped_early(one)
     robust = {name: _robust(one, call()) for name, call in calls.items()}

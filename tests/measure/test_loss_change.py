@@ -138,6 +138,9 @@ def test_sharpness_over_radii_never_falls_and_is_what_single_calls_find():
     torch.testing.assert_close(
         curve.low, torch.stack([s.steepest for s in singles]).cummax(0).values
     )
+    less = sharpness_over_radii(model, x, y, ball, radii, bound=False, rng=seeded(0), **QUICK)
+    assert torch.equal(less.low, curve.low)
+    assert less.high is None
     assert curve.high is not None
     for values in (curve.low, curve.rise, curve.high):
         assert (values.diff(dim=0) >= 0).all()

@@ -81,6 +81,7 @@ def flatness(
         found.ratio
     """
     rng = randomness(rng, "flatness")
+    settings["bound"] = False
     return Flatness(*(
         sharpness_over_radii(model, *one, ball, [ball.radius], batch=batch, rng=rng, **settings)
         for one in (train, test)

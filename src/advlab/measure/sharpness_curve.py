@@ -13,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..core.randomness import Rng
+from ..losses import PerExample, resolve
 from ..threats import Ball
 from ._parts.batches import batches, checked_radii, randomness
 from .sharpness import Values, input_sharpness
@@ -39,6 +40,8 @@ def sharpness_over_radii(
     ball: Ball,
     radii: Sequence[float],
     *,
+    loss: str | PerExample = "cross_entropy",
+    bound: bool = True,
     batch: int | None = None,
     rng: Rng | int | None = None,
     **settings: Any,
@@ -54,16 +57,20 @@ def sharpness_over_radii(
         y: labels, as the loss wants them.
         ball: the kind of set; its radius does not count.
         radii: in rising order.
+        loss: a name or a function of outputs and labels, one value per example.
+        bound: whether to look for the upper end too. It takes a second per image and radius or
+            more where layers are convolutions.
         batch: rows at a time; all at once if left out.
         rng: where random points come from; a whole number is a seed.
-        settings: of `input_sharpness`: the loss, the attack with its restarts, how many draws,
-            starts and steps of a climb.
+        settings: of `input_sharpness`: the attack with its restarts, how many draws, starts and
+            steps of a climb.
 
     Example:
         curve = sharpness_over_radii(model, x, y, Ball("linf", 0.1), [0.05, 0.1, 0.2], draws=8)
         curve.low.mean(1)  # one number per radius, as in the figure
     """
     radii, rng = checked_radii(radii), randomness(rng, "input_sharpness")
+    settings["loss"] = resolve(loss) if bound else _unnamed(resolve(loss))
     rows = [
         [input_sharpness(model, some, labels, ball.with_radius(r), rng=rng, **settings)  # type: ignore[arg-type]
          for r in radii]
@@ -78,3 +85,8 @@ def sharpness_over_radii(
     high = None if unknown else values("steepest_bound").flip(0).cummin(0).values.flip(0)
     low, rise = (values(name).cummax(0).values for name in ("steepest", "rise"))
     return SharpnessCurve(radii, values("loss")[0], low, rise, high)
+
+
+def _unnamed(loss: PerExample) -> PerExample:
+    """The same loss as one of which nothing is known, so that nobody looks for a bound."""
+    return lambda outputs, y: loss(outputs, y)

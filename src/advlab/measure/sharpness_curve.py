@@ -13,7 +13,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ..core.randomness import Rng
-from ..losses import PerExample, resolve
+from ..losses import PerExample
 from ..threats import Ball
 from ._parts.batches import batches, checked_radii, randomness
 from .sharpness import Values, input_sharpness
@@ -70,7 +70,7 @@ def sharpness_over_radii(
         curve.low.mean(1)  # one number per radius, as in the figure
     """
     radii, rng = checked_radii(radii), randomness(rng, "input_sharpness")
-    settings["loss"] = resolve(loss) if bound else _unnamed(resolve(loss))
+    settings |= {"loss": loss, "bound": bound}
     rows = [
         [input_sharpness(model, some, labels, ball.with_radius(r), rng=rng, **settings)  # type: ignore[arg-type]
          for r in radii]
@@ -85,8 +85,3 @@ def sharpness_over_radii(
     high = None if unknown else values("steepest_bound").flip(0).cummin(0).values.flip(0)
     low, rise = (values(name).cummax(0).values for name in ("steepest", "rise"))
     return SharpnessCurve(radii, values("loss")[0], low, rise, high)
-
-
-def _unnamed(loss: PerExample) -> PerExample:
-    """The same loss as one of which nothing is known, so that nobody looks for a bound."""
-    return lambda outputs, y: loss(outputs, y)

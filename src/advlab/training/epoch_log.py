@@ -118,7 +118,7 @@ class EpochLog(Hook):
         return pl.DataFrame(self.rows, infer_schema_length=None)
 
     def settings(self) -> object:
-        return self.measures, self.average is not None
+        return sorted(self.measures), self.average is not None
 
     def state_dict(self) -> dict:
         spent = time.monotonic() - self._since
@@ -159,7 +159,8 @@ class KeepBest(Hook):
             run.stop(f"{self.column} has not been below {best} for {self.patience} epochs")
 
     def settings(self) -> object:
-        return self.column, self.patience
+        # What decides is part of the run; other measures only tell.
+        return self.column, self.patience, self.log.measures.get(self.column.split("_")[0])
 
     def state_dict(self) -> dict:
         return {"row": self.row, "weights": self.weights, "seen": self._seen}

@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("threats.md", "extend.md", "data.md", "networks.md", "recipes.md", "measures.md")
+PAGES = (
+    "threats.md",
+    "extend.md",
+    "data.md",
+    "networks.md",
+    "recipes.md",
+    "measures.md",
+    "train.md",
+    "../README.md",
+)
 
 
 def blocks(page: str) -> list[str]:

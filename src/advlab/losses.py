@@ -79,6 +79,41 @@ def cross_entropy(outputs: Outputs, y: Targets) -> Values:
     return F.softplus(gaps.scatter(1, y[:, None], float("-inf")).logsumexp(dim=1))
 
 
+def soft_cross_entropy(outputs: Outputs, y: Targets) -> Values:
+    """-sum_c y_c log p_c, for shares of classes y (batch, k) that sum to 1 in each row.
+
+    Labels (batch,) are rows that are all one class: then it is `cross_entropy`.
+    """
+    if y.ndim == 1:
+        return cross_entropy(outputs, y)
+    if not _fact(y, are_shares):
+        raise AdvlabError(
+            "shares of classes that are not negative and sum to 1 in each row",
+            f"values from {float(y.min()):g} to {float(y.max()):g}",
+        )
+    return -(y.to(outputs) * F.log_softmax(_alike(outputs, y), dim=1)).sum(1)
+
+
+def are_shares(y: Tensor) -> bool:
+    """Whether targets are shares of classes: rows of numbers from 0 on that sum to 1.
+
+    Args:
+        y: targets of any kind.
+    """
+    if y.ndim != 2 or not y.is_floating_point() or y.shape[1] < 2:
+        return False
+    return bool((y >= 0).all()) and bool(((y.sum(1) - 1).abs() < 1e-3).all())
+
+
+def classes_of(y: Tensor) -> Tensor:
+    """The class with the largest share, where targets are shares; other targets as they are.
+
+    Args:
+        y: targets of any kind.
+    """
+    return y.argmax(1) if y.ndim == 2 and _fact(y, are_shares) else y
+
+
 def margin(outputs: Outputs, y: Targets) -> Values:
     """The largest other score less the score of the label: positive where the model is wrong.
 
@@ -186,6 +221,7 @@ LOSSES: dict[str, PerExample] = {
     "absolute": absolute,
     "logistic": logistic,
     "cross_entropy": cross_entropy,
+    "soft_cross_entropy": soft_cross_entropy,
     "label_smoothing": LabelSmoothing(),
     "margin": margin,
     "dlr": dlr,

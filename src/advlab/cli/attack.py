@@ -19,12 +19,16 @@ if TYPE_CHECKING:
 
 Model = Annotated[
     str,
-    typer.Argument(help="module:object, file.py:object, .safetensors, .pt2, TorchScript, .onnx."),
+    typer.Argument(
+        help="A folder of `advlab train` or `save_model`, module:object, file.py:object, "
+        ".safetensors, .pt2, TorchScript, .onnx."
+    ),
 ]
 Data = Annotated[
     str,
     typer.Argument(
-        help="An .npz file with x and y, a folder of images (class/name.png), mnist or cifar10."
+        help="mnist, cifar10, cifar100, an .npz file with x and y (or x_test and y_test), a folder "
+        "of images (class/name.png, or in test/), module:object."
     ),
 ]
 Norm = Annotated[Literal["l1", "l2", "linf"], typer.Option(help="The norm of the perturbation.")]
@@ -47,7 +51,9 @@ Out = Annotated[
 ]
 Architecture = Annotated[
     str | None,
-    typer.Option(metavar="MODULE:FACTORY", help="Makes the network of a file of weights."),
+    typer.Option(
+        metavar="MODULE:FACTORY", help="Makes the network of a file of weights, or of a folder."
+    ),
 ]
 Trust = Annotated[
     bool, typer.Option("--trust", help="Run a program from a file outside the sandbox.")
@@ -130,6 +136,7 @@ def attack(
     Examples:
 
     \b
+      advlab attack run mnist --eps 0.1
       advlab attack my_nets:net mnist --norm linf --eps 0.1
       advlab attack net.pt2 data.npz --norm l2 --eps 0.5 --box 0,1 --n 1000
       advlab attack run.safetensors cifar10 --architecture my_nets:ResNet --eps 8/255
@@ -171,10 +178,12 @@ def run_attack(
     transfer: str | None = None, split: Literal["train", "test"] = "test",
     data_dir: Path | None = None, save: Path | None = None, device: str = "auto",
     output: str = "auto", classes: str | None = None, curve: bool = False,
+    sample: "Sample | None" = None, read: Any = None,
 ) -> "tuple[Evaluation, dict[str, Any], Path]":  # fmt: skip
     """Evaluate a model and write all files; what was found, evaluation.json, and the folder.
 
-    The arguments are those of the command; `settings` are those that `evaluate` takes.
+    The arguments are those of the command; `settings` are those that `evaluate` takes. Who has the
+    examples already gives them as `sample`, with the files that they were `read` from.
     """
     from ..attacks import ATTACKS
     from ..core.datafiles import recording
@@ -190,8 +199,9 @@ def run_attack(
     chosen = load_attack(attack) if ":" in attack else attack
     own = attack if ":" in attack else ATTACKS.source(attack)
     ball = _ball(norm, eps, examples.usual_box(data) if box is None else examples.box(box))
-    with recording() as read:
-        sample = examples.sample(data, n or None, seed, data_dir, split)
+    if sample is None:
+        with recording() as read:
+            sample = examples.sample(data, n or None, seed, data_dir, split)
     net, notes = load_model(model, architecture, trust)
     made_by = evaluation_origin(
         [one for one in (model, architecture, transfer, own) if one is not None], read

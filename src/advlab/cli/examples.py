@@ -13,13 +13,13 @@ from torch.utils.data import Subset
 
 from ..core.datafiles import OWN_FILE, reading
 from ..core.errors import AdvlabError
+from ..core.imports import imported
 from ..core.randomness import generator
 from ..data import DATA, ImageFolder
 from ..data.arrays import load_any
 from ..data.directory import SETS
-from ..data.resolve import folder_part, npz_keys, published, refused
+from ..data.resolve import PICKLES, folder_part, from_object, npz_keys, published, refused
 
-KINDS = "an .npz file with x and y, a folder of images, or one of " + ", ".join(SETS)
 Box = tuple[float, float]
 
 
@@ -49,7 +49,11 @@ def sample(
     """n examples at random, in their order; all of them if n is None."""
     if Path(source).is_dir():
         return _images(ImageFolder(folder_part(Path(source), split, required=False)), n, seed)
-    x, y = _arrays(source, directory, split)
+    return rows_of(*_arrays(source, directory, split), n, seed)
+
+
+def rows_of(x: Tensor, y: Tensor | np.ndarray, n: int | None, seed: int) -> Sample:
+    """n examples of arrays at random, in their order; all of them if n is None."""
     rows = _rows(len(y), n, seed)
     chosen = x[rows], y[rows if isinstance(y, Tensor) else rows.numpy()]
     limits = float(chosen[0].min()), float(chosen[0].max())
@@ -121,6 +125,8 @@ def _arrays(
 ) -> tuple[Tensor, Tensor | np.ndarray]:
     if source in DATA:
         return published(source, directory, split)
-    if Path(source).suffix != ".npz":
-        raise refused(source, KINDS)
-    return load_any(source, npz_keys(split, required=False))
+    if Path(source).suffix == ".npz":
+        return load_any(source, npz_keys(split, required=False))
+    if ":" in source and Path(source).suffix not in PICKLES:
+        return from_object(imported(source), split, required=False)
+    raise refused(source)

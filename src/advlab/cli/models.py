@@ -51,12 +51,14 @@ def load_model(
     path = Path(source)
     if path.suffix == ".safetensors" or (architecture is not None and path.suffix in STATES):
         return _from_weights(path, architecture), []
+    if is_model_folder(path):
+        return load_folder(path, architecture and from_import(architecture)), []
     if architecture is not None:
-        raise AdvlabError(f"--architecture only with a file of weights ({WEIGHTS})", source)
+        raise AdvlabError(
+            f"--architecture only with a model's folder or a file of weights ({WEIGHTS})", source
+        )
     if ":" in source and not path.exists():
         return from_import(source), []
-    if is_model_folder(path):
-        return load_folder(path), []
     if not path.is_file():
         raise AdvlabError(KINDS, f"{source!r}, which is no file", "write module:object to import")
     from .exported import load_program

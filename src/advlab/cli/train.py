@@ -38,7 +38,11 @@ Epochs = Annotated[float | None, typer.Option(help="Passes over the data, if not
 Batch = Annotated[int | None, typer.Option(min=1, help="Rows per step, if not the recipe's.")]
 Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N training examples.")]
 Validation = Annotated[
-    str, typer.Option(help="Training examples set aside to choose the epoch: a share or a number.")
+    str,
+    typer.Option(
+        help="Training examples set aside to choose the epoch, where the data have no validation "
+        "part (and as many to judge by, where they have no test part): a share or a number."
+    ),
 ]
 Augment = Annotated[
     str | None, typer.Option(help="none, crop_flip or crop_flip_cutout, if not the recipe's.")
@@ -57,7 +61,8 @@ Precision = Annotated[
     typer.Option(help="bf16: mixed precision, where the device is good at it."),
 ]
 Accumulate = Annotated[
-    int, typer.Option(min=1, help="Parts of each batch, which processes of torchrun share.")
+    int | None,
+    typer.Option(min=1, help="Parts of each batch, which processes of torchrun share; one each."),
 ]
 Compile = Annotated[bool, typer.Option("--compile", help="Run the network through torch.compile.")]
 TensorBoard = Annotated[bool, typer.Option(help="Also write files for TensorBoard.")]
@@ -92,7 +97,7 @@ def train(
     data_dir: Directory = None,
     device: Device = "auto",
     precision: Precision = "32",
-    accumulate: Accumulate = 1,
+    accumulate: Accumulate = None,
     compile: Compile = False,
     tensorboard: TensorBoard = False,
     sharpness: Sharpness = False,
@@ -118,9 +123,10 @@ def train(
       advlab train --model lenet5 --data mnist --eps 0 --recipe clean
       advlab train --resume run
       torchrun --nproc-per-node 2 -m advlab train --model resnet9 --data cifar10 --eps 8/255 \\
-          --accumulate 2 --out run
+          --out run
     """
-    from .training_run import Plan, run_training
+    from .training_plan import Plan
+    from .training_run import run_training
 
     if resume is not None:
         plan, folder = Plan.read(resume), resume

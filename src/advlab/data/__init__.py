@@ -4,6 +4,7 @@ from . import arrays as arrays
 from . import cifar10 as cifar10
 from . import cifar100 as cifar100
 from . import mnist as mnist
+from .all_parts import all_parts as all_parts
 from .arrays import Arrays as Arrays
 from .arrays import from_arrays as from_arrays
 from .augment import AUGMENTATIONS as AUGMENTATIONS

@@ -49,7 +49,8 @@ def resolve(
             y_test; a folder of images with one folder per class, or with such folders in train/,
             val/ and test/; `module:object` or `file.py:object`; or an object: `Arrays`, a pair, a
             `Dataset`, a `DataLoader`, a dict of parts, or a function that gives one of these, which
-            is handed the name of the part if it takes an argument.
+            is handed the name of the part if it takes an argument (and gives None for a part that
+            there is not).
         split: "train", "validation" or "test". What has no parts is a training set.
         directory: the folder of data sets by name; None for the user's own.
         limit: the first so many examples; of a folder of images, so many at random.
@@ -69,7 +70,7 @@ def resolve(
     if isinstance(source, str | PathLike):
         found = _by_name(str(source), split, directory, limit)
     else:
-        found = _from_object(source, split)
+        found = from_object(source, split)
     return found if limit is None else found.limit(limit)
 
 
@@ -133,7 +134,7 @@ def _by_name(
     if path.suffix == ".npz":
         return _with_classes(*load_any(path, npz_keys(split, required=True)))
     if ":" in source and path.suffix not in PICKLES:
-        return _from_object(imported(source), split)
+        return from_object(imported(source), split)
     raise refused(source)
 
 
@@ -173,16 +174,25 @@ def _images(folder: Path, limit: int | None) -> Arrays:
     return _with_classes(x, y, images.classes)
 
 
-def _from_object(found: Any, split: Part) -> Arrays:
+def from_object(found: Any, split: Part, *, required: bool = True) -> Arrays:
+    """The examples of one part of an object, or of what a function gives.
+
+    Args:
+        found: the object, see `resolve`.
+        split: the part.
+        required: whether an object without parts is a training set and nothing else.
+    """
     has_parts = False
-    if callable(found) and not isinstance(found, Dataset | DataLoader):
-        found, has_parts = _called(found, split)
-    if isinstance(found, Mapping) and any(name in found for name in ("train", "test")):
+    if is_function(found):
+        found, has_parts = called(found, split)
+    if found is None:
+        raise AdvlabError(f"data with a {split} part", "none")
+    if has_parts_by_name(found):
         names = [name for name in NAMES[split] if name in found]
         if not names:
             raise AdvlabError(f"a {split} part", f"parts {', '.join(map(str, found))}")
         found, has_parts = found[names[0]], True
-    if split != "train" and not has_parts:
+    if split != "train" and not has_parts and required:
         raise AdvlabError(
             f"data with a {split} part",
             f"{type(found).__name__}, which is one set",
@@ -193,8 +203,23 @@ def _from_object(found: Any, split: Part) -> Arrays:
     return _with_classes(*_all(found), getattr(found, "classes", None))
 
 
-def _called(function: Callable[..., Any], split: Part) -> tuple[Any, bool]:
-    """What a user's function gives, and whether it was told which part is wanted."""
+def is_function(found: Any) -> bool:
+    """Whether an object gives data when it is called."""
+    return callable(found) and not isinstance(found, Dataset | DataLoader)
+
+
+def has_parts_by_name(found: Any) -> bool:
+    """Whether an object is a dict of parts."""
+    return isinstance(found, Mapping) and any(name in found for name in ("train", "test"))
+
+
+def called(function: Callable[..., Any], split: Part) -> tuple[Any, bool]:
+    """What a user's function gives, and whether it was told which part is wanted.
+
+    Args:
+        function: takes the name of a part, or nothing.
+        split: the part.
+    """
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
@@ -212,7 +237,8 @@ def _called(function: Callable[..., Any], split: Part) -> tuple[Any, bool]:
     except AdvlabError:
         raise
     except inputs.TROUBLES as error:
-        raise AdvlabError(f"data for {split!r}", inputs.whole_line(error)) from error
+        advice = "" if split == "train" else f"return None if there is no {split} part"
+        raise AdvlabError(f"data for {split!r}", inputs.whole_line(error), advice) from error
 
 
 def _all(source: Any) -> tuple[Tensor, Tensor | np.ndarray]:

@@ -31,13 +31,16 @@ def source_identity(source: str) -> str | None:
     """What tells a model from another one of the same name; None if it is not here.
 
     Args:
-        source: a file, or `module:object` or `file.py:object`, whose code counts.
+        source: a file, a folder that `save_model` wrote, or `module:object` or `file.py:object`,
+            whose code counts.
 
     Example:
         source_identity("my_nets:net")  # "code 1d2e93994f6c5e28"
     """
     if Path(source).is_file():
         return f"sha256 {file_checksum(Path(source))}"
+    if (weights := Path(source) / "model.safetensors").is_file():
+        return f"sha256 {file_checksum(weights)}"
     place, _, name = source.rpartition(":")
     if not name or not place:
         return None

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..core.checks import whole
-from ..losses import ModelLoss, is_error, margin
+from ..losses import ModelLoss, classes_of, is_error, margin
 from .hooks import Hook
 from .objectives import StepContext, StepInfo
 from .run import Run
@@ -47,7 +47,9 @@ class RecordAccuracy(Hook):
         self.seen += 1
         # A plain mean at first, which then forgets.
         share = 1 / min(self.seen, self.over)
-        clean, robust = (_accuracy(info.context, x) for x in _points(info.context))
+        mean = torch.stack([_accuracy(info.context, x) for x in _points(info.context)])
+        run.processes.average([mean])
+        clean, robust = mean.tolist()
         self.clean += share * (clean - self.clean)
         self.robust += share * (robust - self.robust)
 
@@ -93,6 +95,6 @@ def _points(context: StepContext) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def _accuracy(context: StepContext, x: Tensor) -> float:
-    wrong = is_error(ModelLoss(context.model, context.y, margin)(x))
-    return float(1 - wrong.double().mean())
+def _accuracy(context: StepContext, x: Tensor) -> Tensor:
+    wrong = is_error(ModelLoss(context.model, classes_of(context.y), margin)(x))
+    return 1 - wrong.double().mean().cpu()

@@ -43,6 +43,19 @@ class Batches(ABC):
         """Some examples, for a look at shapes and types; no step is taken."""
 
     @abstractmethod
+    def one_pass(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        """All examples once; the steps see the same batches as if nobody had looked.
+
+        Args:
+            size: rows at a time, where that is ours to choose.
+        """
+
+    @property
+    @abstractmethod
+    def examples(self) -> int:
+        """How many examples one pass over the data has, about."""
+
+    @abstractmethod
     def identify(self, found: Fingerprint) -> None:
         """Add what is known of the data before they are read."""
 
@@ -84,6 +97,13 @@ class ArrayBatches(Batches):
 
     def first(self) -> tuple[Tensor, Tensor]:
         return self.x, self.y
+
+    def one_pass(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        yield from zip(self.x.split(size), self.y.split(size), strict=True)
+
+    @property
+    def examples(self) -> int:
+        return self.rows
 
     def identify(self, found: Fingerprint) -> None:
         found.add("data: x", self.x)
@@ -153,6 +173,25 @@ class LoaderBatches(Batches):
                 raise AdvlabError("a loader with at least one batch", "none")
             self._look = self._tensors(batch)
         return self._look
+
+    def one_pass(self, size: int) -> Iterator[tuple[Tensor, Tensor]]:
+        before = self._state()
+        with self._reading():
+            stream = iter(self.loader)
+        while True:
+            with self._reading():
+                batch = next(stream, None)
+            if batch is None:
+                break
+            yield self._tensors(batch)
+        self._restore(before)
+
+    @property
+    def examples(self) -> int:
+        counted = getattr(self.loader, "dataset", None)
+        if hasattr(counted, "__len__") and not getattr(self.loader, "drop_last", False):
+            return len(counted)  # type: ignore[arg-type]
+        return (self.per_epoch or 0) * len(self.first()[1])
 
     def identify(self, found: Fingerprint) -> None:
         x, y = self.first()

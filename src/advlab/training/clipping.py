@@ -22,11 +22,15 @@ class ClipGradient(Hook):
 
     @torch.no_grad()
     def after_gradient(self, run: Run, info: StepInfo) -> None:
-        blocks = [grad.reshape(run.replicates, -1) for grad in info.grads]
-        norm = torch.stack([block.square().sum(1) for block in blocks]).sum(0).sqrt()
+        squares = [grad.square().reshape(run.replicates, -1).sum(1) for grad in info.grads]
+        norm = torch.stack(squares).sum(0).sqrt()
         factor = (self.largest / norm.clamp(min=torch.finfo(norm.dtype).tiny)).clamp(max=1.0)
-        for block in blocks:
-            block.mul_(factor[:, None])
+        # The gradient itself, in whatever order its memory is: a reshaped one may be a copy.
+        for grad in info.grads:
+            if run.replicates == 1:
+                grad.mul_(factor)
+            else:
+                grad.mul_(factor.reshape(-1, *[1] * (grad.ndim - 1)))
 
     def settings(self) -> object:
         return self.largest

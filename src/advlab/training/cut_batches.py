@@ -35,6 +35,12 @@ class Cut:
                 f"parts of a batch that {run.processes.count} processes can share evenly",
                 run.parts_of_batch,
             )
+        if run.replays > 1:
+            raise AdvlabError(
+                "whole batches, where each is replayed and its perturbation kept from step to step",
+                f"batches in {run.parts_of_batch} parts",
+                "leave accumulate out, and train on one process",
+            )
         self.run = run
         count = run.parts_of_batch
         seed = run.rng.initial_seed()
@@ -63,9 +69,26 @@ class Cut:
             values += share * value
             for total, one in zip([*grads, *moved], [*grad, *statistics], strict=True):
                 total.add_(one, alpha=share)
+        self._check_same(whole.x)
         run.processes.add_up([values, *grads, *moved])
         _put(statistics, moved)
         return StepInfo(context, values, grads, last=run.last)
+
+    def _check_same(self, x: Tensor) -> None:
+        """Refuse batches that differ from process to process: each takes parts of the same one."""
+        processes = self.run.processes
+        if processes.count == 1:
+            return
+        total = x.detach().double().sum().cpu()
+        sums = torch.stack([total, total**2])
+        processes.add_up([sums])
+        # The variance over processes; sums of the same numbers differ by rounding at most.
+        if processes.count * sums[1] - sums[0] ** 2 > 1e-14 * sums[0] ** 2:
+            raise AdvlabError(
+                "the same batches on every process, which share their parts",
+                "other ones",
+                "use no DistributedSampler, and seed the loader's generator alike",
+            )
 
     def state_dict(self) -> dict:
         """The states of all generators, wherever their parts are computed."""

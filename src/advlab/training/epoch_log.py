@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import polars as pl
 import torch
 from torch import Tensor, nn
 
+from ..core.errors import AdvlabError
 from ..core.files import write_text
 from .averaging import AverageWeights
 from .hooks import Hook
@@ -22,8 +24,9 @@ EpochMeasure = Callable[[nn.Module], Mapping[str, float]]
 class EpochLog(Hook):
     """Measures the model after each epoch, and writes a row of numbers.
 
-    A row has: stage, epoch, step, lr, objective (its mean over the steps of the epoch), what the
-    measures gave (a name in front of each), seconds and examples per second of the training alone.
+    A row has: stage, epoch and step (both count on from stage to stage), lr, objective (its mean
+    over the steps of the epoch), what the measures gave (a name in front of each), seconds and
+    examples per second of the training alone.
 
     Args:
         measures: functions of the model by name, such as {"validation": ErrorsOf(x, y, ball)}.
@@ -48,14 +51,17 @@ class EpochLog(Hook):
         self.csv, self.tensorboard, self.told = csv, tensorboard, told
         self.rows: list[dict[str, Any]] = []
         self.stage = ""
-        self._before = 0.0
+        self._before = [0.0, 0]
         self._since = time.monotonic()
+        self._board: Any = None
 
     @contextmanager
     def during(self, run: Run) -> Iterator[None]:
-        self._before = float(self.rows[-1]["epoch"]) if self.rows else 0.0
+        self._before = [self.rows[-1][name] if self.rows else 0 for name in ("epoch", "step")]
         self._since = time.monotonic()
-        self._board = _board(self.tensorboard) if run.processes.first else None
+        self._board = None
+        if self.tensorboard is not None:
+            check_tensorboard()
         try:
             yield
         finally:
@@ -70,14 +76,15 @@ class EpochLog(Hook):
         losses = torch.stack(run.log.loss[-taken:]).double()
         row: dict[str, Any] = {
             "stage": self.stage,
-            "epoch": self._before + run.epoch,
-            "step": run.step,
+            "epoch": self._before[0] + run.epoch,
+            "step": self._before[1] + run.step,
             "lr": run.lr,
             "objective": float(losses.mean()),
         }
         model = (self.average.model if self.average else None) or run.model
         for name, measure in self.measures.items():
             row |= {f"{name}_{key}": float(value) for key, value in measure(model).items()}
+        _share(run, row)
         row["seconds"] = seconds
         row["examples_per_second"] = (
             self.examples * taken / run.steps_per_epoch / max(seconds, 1e-9)
@@ -89,11 +96,20 @@ class EpochLog(Hook):
 
     def _write(self, row: dict[str, Any]) -> None:
         if self.csv is not None:
-            write_text(self.csv, self.table().write_csv())
-        if self._board is not None:
+            try:
+                write_text(self.csv, self.table().write_csv())
+            except OSError as error:
+                raise AdvlabError(
+                    f"{self.csv} must be a file that can be written", error.strerror, "make room"
+                ) from None
+        if self.tensorboard is not None:
+            # Made with the first row: what a run that was killed wrote after its last checkpoint
+            # comes again, and is to be forgotten.
+            self._board = self._board or _board(self.tensorboard, row["step"])
             for name, value in row.items():
                 if isinstance(value, float):
-                    self._board.add_scalar(name, value, global_step=round(row["epoch"] * 1000))
+                    self._board.add_scalar(name, value, global_step=row["step"])
+            self._board.flush()
         if self.told is not None:
             self.told(row)
 
@@ -105,10 +121,12 @@ class EpochLog(Hook):
         return sorted(self.measures), self.average is not None
 
     def state_dict(self) -> dict:
-        return {"rows": list(self.rows), "before": self._before}
+        spent = time.monotonic() - self._since
+        return {"rows": list(self.rows), "before": list(self._before), "spent": spent}
 
     def load_state_dict(self, state: dict) -> None:
         self.rows, self._before = state["rows"], state["before"]
+        self._since = time.monotonic() - state["spent"]
 
 
 class KeepBest(Hook):
@@ -141,7 +159,8 @@ class KeepBest(Hook):
             run.stop(f"{self.column} has not been below {best} for {self.patience} epochs")
 
     def settings(self) -> object:
-        return self.column, self.patience
+        # What decides is part of the run; other measures only tell.
+        return self.column, self.patience, self.log.measures.get(self.column.split("_")[0])
 
     def state_dict(self) -> dict:
         return {"row": self.row, "weights": self.weights, "seen": self._seen}
@@ -150,10 +169,22 @@ class KeepBest(Hook):
         self.row, self.weights, self._seen = state["row"], state["weights"], state["seen"]
 
 
-def _board(folder: Path | None) -> Any:
-    """A writer of TensorBoard's files; None if none are wanted."""
-    if folder is None:
-        return None
+def _share(run: Run, row: dict[str, Any]) -> None:
+    """The first process's numbers on all of them, so that all decide alike."""
+    names = [name for name, value in row.items() if isinstance(value, float)]
+    values = torch.tensor([row[name] for name in names], dtype=torch.float64)
+    run.processes.share([values])
+    row.update(zip(names, values.tolist(), strict=True))
+
+
+def check_tensorboard() -> None:
+    """Refuse in one line where TensorBoard is not installed."""
+    if find_spec("tensorboard") is None:
+        raise AdvlabError("TensorBoard, to write its files", "none", 'pip install "advlab[logs]"')
+
+
+def _board(folder: Path, first: int) -> Any:
+    """A writer of TensorBoard's files, which go on from a step."""
     from torch.utils.tensorboard.writer import SummaryWriter
 
-    return SummaryWriter(str(folder))
+    return SummaryWriter(str(folder), purge_step=first)

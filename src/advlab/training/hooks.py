@@ -8,7 +8,7 @@ Hooks run in the order in which they are given.
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import torch
@@ -27,6 +27,8 @@ from .run import Run
 
 ProbeFunction = Callable[[nn.Module], Tensor | float]
 """What to measure of the model: a number or an array; of a stack, one per replicate."""
+OLD = 600.0
+"""Seconds after which an unfinished file is nobody's."""
 
 
 class Hook:
@@ -239,8 +241,10 @@ class Checkpoint(Hook):
             )
         with _writing(self.path):
             check_writable(self.path)
+        if run.processes.first:
+            _remove_parts(self.path)
         _ = run.parts  # of the run before its first step
-        if self.path.exists():
+        if run.processes.any(self.path.exists()):
             run.load_state_dict(checkpoints.read_state(self.path), self.reuse)
         yield
 
@@ -285,6 +289,14 @@ def _due(every: int, at: Collection[int] | None) -> Callable[[int], bool]:
 
 def _penalised(run: Run) -> list[bool]:
     return [not name.endswith("bias") for name in run.names]
+
+
+def _remove_parts(path: Path) -> None:
+    """Forget what a run that was killed while it wrote has left, if it is old enough."""
+    for part in path.parent.glob(f".{path.name}-*.part"):
+        with suppress(OSError):
+            if time.time() - part.stat().st_mtime > OLD:
+                part.unlink()
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def fit(
     hooks: Given[Sequence[Hook]] = (),
     rng: Given[Rng | int | None] = None,
     transform: Given[Transform | None] = None,
-    accumulate: Given[int] = 1,
+    accumulate: Given[int | None] = None,
     reuse: bool = False,
 ) -> Fit:
     """Train a model in place: W <- W - lr * grad objective(W; x, x~, y), and what hooks add.
@@ -73,7 +73,8 @@ def fit(
         transform: what is done to the inputs of each batch before they are attacked: a function of
             inputs and generator, such as `data.augment.Flip()`.
         accumulate: into how many parts each batch is cut, whose gradients are added up: less
-            memory, and BatchNorm sees a part. Several processes share the parts.
+            memory, and BatchNorm sees a part. Several processes share the parts, which must be as
+            many, or a multiple; None is one for each process.
         reuse: whether to go on from a checkpoint of another run too (other data, code, settings),
             with a warning that says what differs. Its weights must fit the model.
 
@@ -99,7 +100,9 @@ def fit(
         hooks=hooks,
         rng=generator("fit") if rng is None else inputs.randomness(rng),
         transform=transform,
-        parts_of_batch=inputs.count("accumulate", accumulate),
+        parts_of_batch=present().count
+        if accumulate is None
+        else inputs.count("accumulate", accumulate),
         processes=present(),
         reuse=reuse,
     )
@@ -173,6 +176,7 @@ def train(run: Run) -> Fit:
             run.record(info.values)
             for hook in run.hooks:
                 hook.after_gradient(run, info)
+            run.agree()
             if run.over:
                 return run.result()
             run.descend(info.grads)

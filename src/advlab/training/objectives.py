@@ -233,7 +233,8 @@ class TRADES(AttackedObjective):
             fixed = _scores(context.outputs(context.x))
         attacked = context.attacked(ModelLoss(context.model, fixed, _divergence))
         clean = context.outputs(context.x)
-        _labels(clean, context.y)
+        if context.y.ndim == 1:  # shares of classes are the loss's to check
+            _labels(clean, context.y)
         divergence = _divergence(context.outputs(attacked), _scores(clean))
         return context.losses(clean) + self.beta * divergence
 

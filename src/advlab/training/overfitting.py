@@ -11,7 +11,7 @@ from ..attacks import PGD, Attack
 from ..core.checks import whole
 from ..core.errors import AdvlabError
 from ..core.randomness import Rng, generator
-from ..losses import ModelLoss, is_error, margin
+from ..losses import ModelLoss, classes_of, is_error, margin
 from .hooks import Hook
 from .objectives import StepContext, StepInfo
 from .run import Run
@@ -82,6 +82,7 @@ class CatastrophicOverfitting(Hook):
             return
         fast = self._accuracy(info.context, self.one_step)
         slow = self._accuracy(info.context, self.several_steps)
+        run.processes.average([fast, slow])
         for name, value in zip(NAMES, (fast, slow), strict=True):
             run.log.probes[name].append(value)
             run.log.steps[name].append(run.step)
@@ -121,7 +122,8 @@ class CatastrophicOverfitting(Hook):
         loss = ModelLoss(context.model, context.y, context.loss)
         found = attack(loss, context.x, context.ball, rng=self._rng(context)).x
         with torch.no_grad():
-            wrong = is_error(loss.climbing(margin)(found))
+            shown = ModelLoss(context.model, classes_of(context.y), margin)
+            wrong = is_error(shown(found))
         return context.per_replicate(1 - wrong.double()).cpu()
 
     def _rng(self, context: StepContext) -> Rng:

@@ -110,7 +110,9 @@ class Run:
         self._losses = torch.empty(self.steps + 1, self.replicates, dtype=self.weights[0].dtype)
         self.device = device_of(self.model, self.weights[0])
         self.batches.to(self.device)
-        self.cut = Cut(self) if self.parts_of_batch > 1 else None
+        # Whoever made the model drew its start on each process: all go on from the first one's.
+        self.processes.share([*self.model.parameters(), *self.model.buffers()])
+        self.cut = Cut(self) if self.parts_of_batch > 1 or self.processes.count > 1 else None
         self._same: tuple[Tensor, Tensor] | None = None
 
     @property
@@ -126,6 +128,11 @@ class Run:
     def stop(self, reason: str) -> None:
         """End the run before its next step; `Fit.reason` keeps the reason."""
         self.stopped = reason
+
+    def agree(self) -> None:
+        """Stop on every process if one of them stops."""
+        if self.processes.count > 1 and self.processes.any(self.stopped is not None):
+            self.stopped = self.stopped or "another process stopped the run"
 
     @property
     def steps_per_epoch(self) -> int:

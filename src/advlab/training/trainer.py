@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -20,16 +19,21 @@ from ..core.inputs import Given
 from ..core.randomness import Rng, generator
 from ..data.augment import augmentation
 from ..data.loaders import batches as read_batches
+from ..losses import classes_of
 from ..models import Stack
 from ..threats import Threat
 from .averaging import AverageWeights
-from .batches import Batches, checked_batches, is_dataset
+from .batches import ArrayBatches, Batches, checked_batches, is_dataset
+from .checkpoints import read_state
 from .clipping import ClipGradient
 from .epoch_bar import EpochBar
 from .epoch_log import EpochLog, EpochMeasure, KeepBest
 from .errors_of import USUAL, ErrorsOf
+from .examples import Rows, check_examples, first_rows
+from .fabric import placed
 from .hooks import Checkpoint, Hook
 from .loop import fit
+from .objectives import NOT_ATTACKED
 from .processes import present
 from .recipes import Recipe, Stage, recipe
 
@@ -46,7 +50,7 @@ class Trained:
     log: pl.DataFrame
     """A row per epoch: see `EpochLog`. Robust errors are those of one attack: lower bounds."""
     best: dict[str, Any] | None
-    """The row of the epoch whose weights were kept; None without validation: those of the last."""
+    """The row of the epoch whose weights were kept; None if those of the end were."""
     status: Literal["finished", "stopped", "diverged"]
     reason: str | None
     """Why the run ended before its time."""
@@ -78,7 +82,7 @@ def train(
     out: Given[str | PathLike[str] | None] = None,
     attack: Given[Attack | None] = None,
     measures: Given[Mapping[str, EpochMeasure] | None] = None,
-    accumulate: Given[int] = 1,
+    accumulate: Given[int | None] = None,
     channels_last: bool = True,
     tensorboard: bool = False,
     compile: bool = False,
@@ -95,12 +99,13 @@ def train(
         model: the network. It is trained in place, and left in eval mode.
         x: inputs (n, ...); or, with y left out, a DataLoader, a Dataset, or other data that bring
             both (see `data.loaders.batches`).
-        y: labels.
+        y: labels (n,); or shares of classes (n, k), for a recipe with loss="soft_cross_entropy".
         recipe: a name of `recipes.RECIPES`, a TOML file, or a `Recipe` with settings of your own.
         ball: the threat set around each input; none for clean training.
         validation: inputs and labels (a pair, a Dataset or a loader) on which clean and robust
-            error are measured after each epoch, the first 1,000 of them. The weights of the epoch
-            with the smallest robust error are kept; without it, those of the end.
+            error are measured after each epoch, the first 1,000 of them. Of the last stage, the
+            weights of the epoch with the smallest robust error are kept (clean error, if nothing is
+            attacked); without it, those of the end.
         epochs: passes over the data; the recipe's own by default.
         batch: rows per step; the recipe's own by default. Loaders have theirs.
         augment: a name of `data.augment.AUGMENTATIONS`, or a function of inputs and generator; the
@@ -110,11 +115,13 @@ def train(
             log.csv; None keeps nothing.
         attack: measures robust error after each epoch; ten steps of PGD by default.
         measures: more to measure after each epoch: functions of the model, by name.
-        accumulate: parts that each batch is cut into (see `fit`); several processes share them.
+        accumulate: parts that each batch is cut into, which processes share; one per process by
+            default (see `fit`). A number of your own lets a run go on with fewer or more of them.
         channels_last: images pixel by pixel in memory, which is faster on most devices.
         tensorboard: also write TensorBoard's files to out/tensorboard.
         compile: run the network through torch.compile.
-        fabric: a `lightning_fabric.Fabric` that was launched: its device, precision and processes.
+        fabric: a `lightning_fabric.Fabric` that was launched: its device, precision ("bf16-mixed")
+            and processes. Under plain torchrun none is needed, but a process group.
         progress: a bar on stderr.
         reuse: whether to go on from checkpoints of another run too, with a warning.
 
@@ -126,49 +133,61 @@ def train(
         raise AdvlabError("a single model", "a stack", "train stacks with advlab.fit")
     inputs.check_weights(model)
     chosen = _chosen(recipe, epochs, batch)
-    if fabric is not None:
-        model.to(fabric.device)
-    arranged = Arranged.of(model, _augmentation(augment, chosen), channels_last)
-    size = chosen.batch if _in_rows(x, y) else None
-    data = checked_batches(model, x, y, size)
-    if data.per_epoch is None:
-        raise AdvlabError("data that know how many batches they have", f"{type(x).__name__}")
-    stages = chosen.stages(ball, data.per_epoch)
     folder = None if out is None else inputs.path("out", out)
-    log, best = _log(chosen, data, ball, attack, validation, measures or {}, folder, tensorboard)
-    if compile:
-        model.compile()
-    ended = None
-    with fabric.autocast() if fabric is not None else nullcontext():
-        for number, stage in enumerate(stages):
-            if stage.prepare is not None:
-                stage.prepare(model, generator("train", "prepare", rng, number))
-            log.stage = stage.name
-            ended = fit(
-                model,
-                x,
-                y,
-                epochs=stage.epochs,
-                lr=stage.schedule,
-                batch=size,
-                objective=stage.objective,
-                optimizer=stage.optimizer,
-                hooks=_hooks(chosen, stage, number, data.per_epoch, log, best, folder, progress),
-                rng=generator("train", rng, number),
-                transform=arranged,
-                accumulate=accumulate,
-                reuse=reuse,
-            )
-            if ended.status == "diverged":
-                break
+    if tensorboard and folder is None:
+        raise AdvlabError("out, a folder for TensorBoard's files", "none")
+    trains = [(weight, weight.requires_grad) for weight in model.parameters()]
+    with placed(model, fabric):
+        arranged = Arranged.of(model, _augmentation(augment, chosen), channels_last)
+        size = chosen.batch if _in_rows(x, y) else None
+        data = checked_batches(model, x, y, size)
+        if data.per_epoch is None:
+            raise AdvlabError("data that know how many batches they have", f"{type(x).__name__}")
+        held_out = None if validation is None else first_rows(validation, WATCHED)
+        held_out = check_examples(
+            model, data.first(), held_out, ball, chosen.loss, isinstance(data, ArrayBatches)
+        )
+        stages = chosen.stages(ball, data.per_epoch)
+        log = _log(chosen, data, ball, attack, held_out, measures or {}, folder, tensorboard)
+        if compile:
+            model.compile()
+        try:
+            ended, best = None, None
+            for number, stage in enumerate(stages):
+                if stage.prepare is not None:
+                    stage.prepare(model, generator("train", "prepare", rng, number))
+                log.stage, best = stage.name, _judge(chosen, stage, log, held_out, ball)
+                ended = fit(
+                    model,
+                    x,
+                    y,
+                    epochs=stage.epochs,
+                    lr=stage.schedule,
+                    batch=size,
+                    objective=stage.objective,
+                    optimizer=stage.optimizer,
+                    hooks=_hooks(chosen, stage, number, data, log, best, folder, progress),
+                    rng=generator("train", rng, number),
+                    transform=arranged,
+                    accumulate=accumulate,
+                    reuse=reuse,
+                )
+                if ended.status == "diverged":
+                    break
+        finally:
+            for weight, trained in trains:
+                weight.requires_grad_(trained)
     if ended is None:
         raise AdvlabError("a recipe with at least one stage", "none")
+    kept = _keep(model, log, best, ended.status, _file(folder, stages, log.stage))
     reason = ended.reason
     if ended.status == "diverged":
-        reason = _divergence(ended.steps, data.per_epoch, best)
+        per_epoch = data.per_epoch * stages[0].objective.replays
+        where = f"step {ended.steps} of stage {log.stage} (epoch {ended.steps / per_epoch:.2f})"
+        reason = f"the loss was not finite at {where}, and training stopped there: {kept}; lower lr"
         warnings.warn(reason, stacklevel=2)
-    _keep(model, log, best)
-    return Trained(model.eval(), log.table(), best and best.row, ended.status, reason, chosen)
+    row = best.row if best is not None else None
+    return Trained(model.eval(), log.table(), row, ended.status, reason, chosen)
 
 
 @dataclass(frozen=True)
@@ -221,16 +240,16 @@ def _log(
     data: Batches,
     ball: Threat | None,
     attack: Attack | None,
-    validation: Any,
+    held_out: Rows | None,
     measures: Mapping[str, EpochMeasure],
     folder: Path | None,
     tensorboard: bool,
-) -> tuple[EpochLog, KeepBest | None]:
-    """The log of epochs, and what keeps the best of them if there is something to judge by."""
+) -> EpochLog:
+    """The log of epochs: errors on training and validation examples, and what else is wanted."""
     how = attack or USUAL
     x, y = data.first()
+    y = classes_of(y)
     watched = {}
-    held_out = None if validation is None else _first_rows(validation, x.dtype)
     if y.ndim == 1 and not y.is_floating_point():
         rows = WATCHED if held_out is None else len(held_out[1])
         watched["train"] = ErrorsOf(x[:rows], y[:rows], ball, how, chosen.loss)
@@ -240,38 +259,30 @@ def _log(
     if chosen.average is not None:
         start = chosen.swa_start if chosen.average == "swa" else 0.0
         average = AverageWeights(chosen.average, decay=chosen.ema_decay, start=start)
-    log = EpochLog(
+    return EpochLog(
         {**watched, **measures},
-        examples=(data.per_epoch or 0) * chosen.batch,
+        examples=data.examples,
         average=average,
         csv=folder / "log.csv" if folder else None,
         tensorboard=folder / "tensorboard" if folder and tensorboard else None,
     )
+
+
+def _judge(
+    chosen: Recipe, stage: Stage, log: EpochLog, held_out: Rows | None, ball: Threat | None
+) -> KeepBest | None:
+    """What keeps the best epoch of a stage: by clean error where the stage does not attack."""
     if held_out is None:
-        return log, None
-    column = "validation_clean_error" if ball is None else "validation_robust_error"
-    return log, KeepBest(log, column, chosen.patience)
-
-
-def _first_rows(validation: Any, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-    """The first examples of the validation set, in memory."""
-    xs: list[Tensor] = []
-    ys: list[Tensor] = []
-    for x, y in read_batches(validation):
-        xs.append(inputs.inputs(x).to(dtype))
-        ys.append(inputs.labels(y))
-        if sum(map(len, ys)) >= WATCHED:
-            break
-    if not ys or sum(map(len, ys)) == 0:
-        raise AdvlabError("validation data with at least one example", "none")
-    return torch.cat(xs)[:WATCHED], torch.cat(ys)[:WATCHED]
+        return None
+    attacked = stage.objective.adversary(0)[1] is not NOT_ATTACKED and ball is not None
+    return KeepBest(log, f"validation_{'robust' if attacked else 'clean'}_error", chosen.patience)
 
 
 def _hooks(
     chosen: Recipe,
     stage: Stage,
     number: int,
-    per_epoch: int,
+    data: Batches,
     log: EpochLog,
     best: KeepBest | None,
     folder: Path | None,
@@ -288,23 +299,39 @@ def _hooks(
     if progress and present().first:
         hooks.append(EpochBar(log, stage.name))
     if folder is not None:
-        file = folder / f"checkpoint-{number + 1}-{stage.name}.safetensors"
-        hooks.append(Checkpoint(file, every=per_epoch * stage.objective.replays, seconds=60.0))
+        every = (data.per_epoch or 1) * stage.objective.replays
+        hooks.append(Checkpoint(_name(folder, number, stage), every=every, seconds=60.0))
     return hooks
 
 
-def _divergence(steps: int, per_epoch: int, best: KeepBest | None) -> str:
-    where = f"step {steps} (epoch {steps / per_epoch:.2f})"
-    kept = "the weights are those before it"
+def _name(folder: Path, number: int, stage: Stage) -> Path:
+    return folder / f"checkpoint-{number + 1}-{stage.name}.safetensors"
+
+
+def _file(folder: Path | None, stages: list[Stage], name: str) -> Path | None:
+    """The last checkpoint of the stage that ended, if there is one."""
+    places = [
+        _name(folder, number, stage)
+        for number, stage in enumerate(stages)
+        if folder is not None and stage.name == name
+    ]
+    return next((place for place in places if place.is_file()), None)
+
+
+def _keep(
+    model: nn.Module, log: EpochLog, best: KeepBest | None, status: str, checkpoint: Path | None
+) -> str:
+    """Put the weights that the run is for into the model: the best, or averaged ones; after a loss
+    that was not finite those of the last checkpoint. Says which."""
+    kept = "the weights are those at which it happened"
     if best is not None and best.row is not None:
-        kept = f"the weights of epoch {best.row['epoch']:g} are kept"
-    return f"the loss was not finite at {where}, and training stopped there: {kept}; lower lr"
-
-
-def _keep(model: nn.Module, log: EpochLog, best: KeepBest | None) -> None:
-    """Put the weights that the run is for into the model: the best, or averaged ones."""
-    if best is not None and best.weights:
         model.load_state_dict(best.weights)
-    elif log.average is not None and log.average.model is not None:
+        kept = f"the weights of epoch {best.row['epoch']:g} are kept"
+    elif status == "diverged" and checkpoint is not None:
+        state = read_state(checkpoint)
+        model.load_state_dict(state["model"])
+        kept = f"the weights of step {state['step']} are kept"
+    elif status != "diverged" and log.average is not None and log.average.model is not None:
         model.load_state_dict(log.average.model.state_dict())
     model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
+    return kept

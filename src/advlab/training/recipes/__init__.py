@@ -11,6 +11,8 @@ from .free import FreeRecipe as FreeRecipe
 from .mart import MARTRecipe as MARTRecipe
 from .mixed import MixedRecipe as MixedRecipe
 from .pgd import PGDRecipe as PGDRecipe
+from .reading import as_table as as_table
+from .reading import from_table as from_table
 from .reading import recipe as recipe
 from .reading import with_settings as with_settings
 from .smoothadv import SmoothAdvRecipe as SmoothAdvRecipe

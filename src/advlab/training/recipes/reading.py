@@ -77,10 +77,43 @@ def from_toml(path: Path) -> Recipe:
         raise AdvlabError(f"{path} must be a file", error.strerror or error) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise AdvlabError(f"{path} must be TOML", error) from None
-    name = found.pop("recipe", None)
+    return from_table(found, str(path))
+
+
+def from_table(table: Mapping[str, Any], place: str = "the table") -> Recipe:
+    """The recipe of a table, as TOML and `as_table` have it.
+
+    Args:
+        table: `recipe` is the name, all other keys are settings.
+        place: where it stands, for errors.
+    """
+    settings = dict(table)
+    name = settings.pop("recipe", None)
     if not isinstance(name, str):
-        raise AdvlabError(f'recipe = "name" in {path}', "none" if name is None else repr(name))
-    return changed(_named(name), found)
+        raise AdvlabError(f'recipe = "name" in {place}', "none" if name is None else repr(name))
+    return changed(_named(name), settings)
+
+
+def as_table(which: Recipe) -> dict[str, Any]:
+    """All settings of a recipe as plain numbers and words, from which `from_table` makes it again.
+
+    Args:
+        which: a recipe whose attack is one of `ATTACKS`.
+
+    Example:
+        from_table(as_table(recipe("trades", beta=3.0))) == recipe("trades", beta=3.0)
+    """
+    table: dict[str, Any] = {"recipe": which.name}
+    for field, value in which:
+        table[field] = value
+        if isinstance(value, Attack):
+            names = [name for name in ATTACKS.names() if ATTACKS[name] is type(value)]
+            if not names:
+                raise AdvlabError(f"an attack: {', '.join(ATTACKS.names())}", type(value).__name__)
+            table[field] = {"name": names[0], **value.model_dump(mode="json")}
+        elif isinstance(value, tuple):
+            table[field] = list(value)
+    return table
 
 
 def changed(which: Recipe, settings: Mapping[str, Any]) -> Recipe:

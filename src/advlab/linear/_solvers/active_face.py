@@ -9,6 +9,7 @@ come out wrong name the next face.
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.lapack import dgetrf, dgetrs
 
 from ...core.checks import Array
 from .certificate import DualPoint, lower_bound
@@ -237,13 +238,15 @@ def _kkt(hessian: Array, gradient: Array, equal: Array, miss: Array) -> tuple[Ar
     matrix[:k, k:] = matrix[k:, :k].T
     right = np.concatenate([-gradient, miss / rows])
     diagonal = np.arange(k + m)
-    eased = matrix.copy()
-    eased[diagonal[:k], diagonal[:k]] += 1e-13 * unit
-    eased[diagonal[k:], diagonal[k:]] -= 1e-15 * unit
-    try:
-        found = np.linalg.solve(eased, right)
-        found += np.linalg.solve(eased, right - matrix @ found) if m else 0.0
-    except np.linalg.LinAlgError:
+    lift = np.concatenate([np.full(k, 1e-13 * unit), np.full(m, -1e-15 * unit)])
+    matrix[diagonal, diagonal] += lift
+    factor, pivots, info = dgetrf(matrix)
+    if info == 0:
+        found = dgetrs(factor, pivots, right)[0]
+        if m:
+            rest = right - matrix @ found + lift * found
+            found = found + dgetrs(factor, pivots, rest)[0]
+    else:
         found = np.linalg.lstsq(matrix, right, rcond=None)[0]
     return found[:k], found[k:] / rows
 
@@ -253,8 +256,9 @@ def solve_face(
     inner: DualPoint | None = None,
 ) -> Vertex | None:  # fmt: skip
     """Newton's method on a face from (theta, b); None where it fails."""
-    size = int((face.sign != 0).sum() + face.kink.sum())
-    if size > 4000:
+    free = int(((face.sign != 0) & (face.bound == 0)).sum()) + bool(face.bound.any())
+    kinks = int(face.kink.sum())
+    if kinks > free + problem.intercept or free + kinks > 4000:
         return None
     on = _OnFace(problem, face)
     xi = on.start(theta, b)

@@ -6,15 +6,20 @@ import numpy as np
 
 from ...core.checks import Array
 from .active_face import face_at, follow_faces, held_at_zero
-from .certificate import DualPoint
+from .certificate import DualPoint, dual_size
 from .cone_program import solve_by_cones
+from .first_order import first_order
 from .interior_then_face import Found, from_vertex, interior_then_face, measured
 from .problem import LinearProblem, is_sparse
 from .reductions import in_span
+from .sample_losses import named_loss
+from .thresholds import interpolation_threshold
 from .working_set import first_multipliers, solve_by_working_sets
 
 STRUCTURED = (1.0, 2.0, np.inf)
-WIDE = 3
+LARGEST = 20_000
+"""Rows of the largest Newton matrix."""
+WIDE = 20
 """Working sets pay from this many features per sample on."""
 
 
@@ -40,7 +45,7 @@ def solve_problem(
     found = _structured(problem, tolerance, max_steps, start)
     if found is not None and (found.relative <= tolerance or found.method == "separable"):
         return found
-    other = _cones(problem)
+    other = _cones(problem) if not _too_large(problem) else first_order(problem, tolerance)
     if other is None:
         return found if found is not None else _nothing(problem)
     return other if found is None or other.relative < found.relative else found
@@ -122,7 +127,15 @@ def _min_norm(problem: LinearProblem, tolerance: float) -> Found | None:
     if problem.dual == 2:
         found = interpolating(problem, theta, b, mu)
         return found if found.relative <= tolerance else None
-    return None
+    need = dual_size(problem, np.asarray(problem.x.T @ mu))
+    if interpolation_threshold(problem, problem.radii, mu / max(need, 1e-300)) < 5:
+        return None
+    line = replace(problem, loss=named_loss("absolute"))
+    found = _structured(line, tolerance, 80, None)
+    if found is None or found.relative > tolerance:
+        return None
+    found = replace(interpolating(problem, found.theta, found.b, found.point.mu), steps=found.steps)
+    return found if found.relative <= tolerance else None
 
 
 def l2_interpolator(problem: LinearProblem) -> tuple[Array, float, Array] | None:
@@ -186,15 +199,18 @@ def _structured(
             problem, tolerance, lambda part, tol: interior_then_face(part, tol, max_steps), size,
             None if start is None else start.theta,
         )  # fmt: skip
-    if min(n, d) > 20_000:
+    if min(n, d) > LARGEST:
         return None
     return interior_then_face(problem, tolerance, max_steps)
 
 
-def _cones(problem: LinearProblem) -> Found | None:
+def _too_large(problem: LinearProblem) -> bool:
+    """Whether a Newton matrix, or Clarabel's copy of the data, is out of reach."""
     n, d = problem.shape
-    if (problem.x.nnz if is_sparse(problem.x) else n * d) > 3e7:
-        return None
+    return (problem.x.nnz if is_sparse(problem.x) else n * d) > 3e7 or min(n, d) > LARGEST
+
+
+def _cones(problem: LinearProblem) -> Found | None:
     try:
         theta, b, point, steps = solve_by_cones(problem)
     except (ValueError, RuntimeError):

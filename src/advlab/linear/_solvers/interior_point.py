@@ -262,7 +262,7 @@ class InteriorPoint:
             self.j = j1 + j2
             self.tilt = (j2 - j1) / self.j
             ridge[self.v_at] += 4 * j1 * j2 / self.j
-        it = int(p.intercept)
+        it, reduced = int(p.intercept), None
         samples = np.zeros((n, size))
         if p.intercept:
             samples[:, 0] = 1.0
@@ -279,6 +279,9 @@ class InteriorPoint:
             ridge += p.radii**2 * (l1 + l2)
             border[:, it] += p.radii * (l2 - l1)
             corner[it, it] += float(l1.sum() + l2.sum())
+            if not p.penalised and p.radii.all():
+                reduced = np.zeros((size, size))
+                reduced[it, it] = left + float((4 * l1 * l2 / (l1 + l2)).sum())
         if self.round_norm:
             self.nt = cone.scaling(self._cone_slack(self.theta, self.t), self.cone_dual)
             squared = self.nt.eta**2
@@ -287,7 +290,7 @@ class InteriorPoint:
             corner[it, it + 1] = corner[it + 1, it] = self.nt.w[0]
             border[:, it + 1] = -p.radii * self.nt.w[1:]
             corner[it + 1, it + 1] = -squared / 2
-        self.system = NewtonSystem(p.x, alpha, samples, ridge, border, corner)
+        self.system = NewtonSystem(p.x, alpha, samples, ridge, border, corner, reduced)
 
     def _direction(self, rest, target: Array, cone_target: Array):
         """The Newton direction towards slack * dual = slack * dual + target."""

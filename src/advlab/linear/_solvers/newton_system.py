@@ -28,11 +28,14 @@ class NewtonSystem:
         ridge: the diagonal (d,), 0 or more.
         border: C (d, m).
         corner: E (m, m).
+        reduced: E - C' diag(1/ridge) C, where it is known without cancellation.
     """
 
     def __init__(
-        self, x: Any, alpha: Array, samples: Array, ridge: Array, border: Array, corner: Array
-    ):
+        self, x: Any, alpha: Array, samples: Array, ridge: Array, border: Array, corner: Array,
+        reduced: Array | None = None,
+    ):  # fmt: skip
+        self.reduced = reduced
         self.x, self.samples = x, samples
         n, d = x.shape
         self.wide = d >= n
@@ -63,7 +66,8 @@ class NewtonSystem:
         self.seen = self.samples - self.x @ lifted
         self.inverse_border = dpotrs(self.cholesky, self.seen, lower=1)[0]
         self.lifted = lifted
-        self.schur = self.corner - self.border.T @ lifted + self.seen.T @ self.inverse_border
+        corner = self.corner - self.border.T @ lifted if self.reduced is None else self.reduced
+        self.schur = corner + self.seen.T @ self.inverse_border
 
     def solve(self, r: Array, q: Array, refine: int = 1) -> tuple[Array, Array]:
         """(theta, e), with steps of iterative refinement."""

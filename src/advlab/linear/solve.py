@@ -87,8 +87,12 @@ def prepare(
     x: Any, y: ArrayLike, *, norm: str | float = "linf", loss: str = "squared",
     delta: Scalar = 1.0, l1: Scalar = 0.0, l2: Scalar = 0.0, fit_intercept: bool = True,
     sample_weight: ArrayLike | None = None, scales: ArrayLike | None = None,
+    merge: bool = True,
 ) -> Prepared:  # fmt: skip
-    """The problem of `solve_linear` with radii 1, checked; arguments as there."""
+    """The problem of `solve_linear` with radii 1, checked; arguments as there.
+
+    With `merge` equal samples become one with the sum of their weights.
+    """
     chosen("loss", loss, (*REGRESSION, *CLASSIFICATION))
     order = any_order(norm)
     design = _design(x)
@@ -106,6 +110,8 @@ def prepare(
     used = weights > 0
     if not used.all():
         design, target, weights = design[used], target[used], weights[used]
+    if merge:
+        design, target, weights = merged(design, target, weights)
     weights = weights / weights.sum()
     unit = np.ones(d) if scales is None else nonnegative("scales", scales)
     if unit.shape != (d,):
@@ -132,6 +138,24 @@ def _design(x: Any) -> Any:
     if found.ndim != 2 or not min(found.shape):
         raise AdvlabError("x must be a matrix of samples by features", f"shape {found.shape}")
     return found
+
+
+def merged(x: Any, y: Array, weights: Array) -> tuple[Any, Array, Array]:
+    """Equal samples as one: copies at a kink would make its equations dependent."""
+    mix = np.random.default_rng(0).uniform(1, 2, size=x.shape[1])
+    key = np.asarray(x @ mix)
+    order = np.lexsort((key, y))
+    near = (np.diff(y[order]) == 0) & (np.diff(key[order]) == 0)
+    if not near.any():
+        return x, y, weights
+    first = np.arange(len(y))
+    for at in np.flatnonzero(near):
+        a, b = order[at], order[at + 1]
+        same = abs(x[[a]] - x[[b]]).nnz == 0 if is_sparse(x) else np.array_equal(x[a], x[b])
+        if same:
+            first[b] = first[a]
+    kept, groups = np.unique(first, return_inverse=True)
+    return x[kept], y[kept], np.bincount(groups, weights=weights)
 
 
 def check_memory(shape: tuple[int, int], is_sparse: bool) -> None:

@@ -9,7 +9,7 @@ from .active_face import face_at, follow_faces, held_at_zero
 from .certificate import DualPoint, dual_size
 from .cone_program import solve_by_cones
 from .first_order import first_order
-from .interior_then_face import Found, from_vertex, interior_then_face, measured
+from .interior_then_face import Found, from_vertex, interior_then_face, measured, separated
 from .problem import LinearProblem, is_sparse
 from .reductions import in_span
 from .sample_losses import named_loss
@@ -43,12 +43,42 @@ def solve_problem(
         if found is not None:
             return found
     found = _structured(problem, tolerance, max_steps, start)
-    if found is not None and (found.relative <= tolerance or found.method == "separable"):
+    if found is not None and found.method == "separable":
+        return widest(problem, found, tolerance, max_steps)
+    if found is not None and found.relative <= tolerance:
         return found
     other = _cones(problem) if not _too_large(problem) else first_order(problem, tolerance)
     if other is None:
         return found if found is not None else _nothing(problem)
     return other if found is None or other.relative < found.relative else found
+
+
+def widest(problem: LinearProblem, found: Found, tolerance: float, max_steps: int) -> Found:
+    """Of all models that keep every sample on its side: the shortest with margin 1 under attack.
+
+    It is unique, so that the answer does not depend on how it was found. The hinge with a small l2
+    penalty has it as its minimiser.
+    """
+    size = float(np.linalg.norm(found.theta))
+    margin = problem.arguments(
+        problem.scores(found.theta, found.b), problem.attack(found.theta)
+    ).min()
+    ridge = 0.1 * float(problem.weights.min()) * float(margin / max(size, 1e-300)) ** 2
+    for _ in range(4):
+        soft = replace(
+            problem, loss=named_loss("hinge"), l2=np.full(problem.shape[1], max(ridge, 1e-300))
+        )
+        best = _structured(soft, 1e-9, max_steps, None)
+        if best is None or best.relative > 1e-6:
+            return found
+        apart = separated(problem, best.theta, best.b, tolerance)
+        margins = problem.arguments(
+            problem.scores(best.theta, best.b), problem.attack(best.theta)
+        )
+        if apart is not None and float(margins.min()) >= 1 - 1e-6:
+            return apart
+        ridge *= 0.01
+    return found
 
 
 def _nothing(problem: LinearProblem) -> Found:
@@ -217,6 +247,9 @@ def _cones(problem: LinearProblem) -> Found | None:
         return None
     if not np.isfinite(theta).all():
         return None
+    apart = separated(problem, theta, b, 1e-8)
+    if apart is not None:
+        return apart
     inner = None
     if problem.loss.classifies and problem.attacked and not problem.penalised:
         # Multipliers of a slightly weaker attack lie strictly inside: they make up for rounding.

@@ -1,6 +1,6 @@
 """Interior point until the face of the solution shows, then the face, exactly."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -104,6 +104,10 @@ def interior_then_face(
         if now < attempt or stale in (3, 6):
             best = _polished(problem, at, best, tolerance, method.steps, inner)
             attempt = min(attempt, now) / 30
+        if best.relative <= tolerance and best.method == "interior point":
+            # Good enough, but a face has exact zeros.
+            face = _polished(problem, at, replace(best, least=-np.inf), tolerance, best.steps, inner)
+            best = face if face.relative <= tolerance else best
         if best.relative <= tolerance or stale >= 8:
             break
     if best is None:

@@ -10,7 +10,7 @@ companion (and binary logistic regression for two classes). Softmax cross entrop
 problem: its inner maximum over a ball is one of a convex function, hard in general.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -52,13 +52,16 @@ def joint_objective(problem: LinearProblem, codes: np.ndarray, theta: Array, b: 
     return float(problem.weights @ problem.loss.value(margins)) + penalty
 
 
-def solve_joint(problem: LinearProblem, codes: np.ndarray, classes: int) -> JointFound:
+def solve_joint(
+    problem: LinearProblem, codes: np.ndarray, classes: int, hard: bool = False
+) -> JointFound:
     """The minimiser by a cone programme.
 
     Args:
         problem: a classification; its labels do not matter.
         codes: the class of each sample, 0 to classes - 1.
         classes: how many.
+        hard: the shortest model with margins of at least 1 under attack, in place of a loss.
     """
     p, (n, d) = problem, problem.shape
     program = ConeProgram()
@@ -88,14 +91,18 @@ def solve_joint(problem: LinearProblem, codes: np.ndarray, classes: int) -> Join
         image = {theta: _at_class(sparse.diags(p.radii).tocsr(), i, j, classes, d)}
         program.norm_at_most(f"norm {i} {j}", image, t, at, p.dual)
     eye = sparse.identity(n, format="csr")
-    if p.loss.smooth:
+    if hard:
+        program.at_least({m: eye}, np.ones(n))
+        program.at_least({u: eye}, np.zeros(n))
+    elif p.loss.smooth:
         program.logistic_at_most({m: eye}, u, n)
     else:
         program.at_least({u: eye, m: eye}, np.ones(n))
         program.at_least({u: eye}, np.zeros(n))
     program.cost[u] = p.weights
     # Scores are the same up to a common shift: the least squares one is taken.
-    program.square[theta] = np.tile(p.l2, classes) + (0.0 if p.l2.any() else 1e-13)
+    least = 1.0 if hard else 0.0 if p.l2.any() else 1e-13
+    program.square[theta] = np.tile(p.l2, classes) + least
     program.square[b] = np.full(classes, 1e-13)
     if p.l1.any():
         v, unit = program.variable("v", classes * d), sparse.identity(classes * d, format="csr")
@@ -131,3 +138,13 @@ def _difference(rows: int, classes: int, i: int, j: int):
     entries = np.concatenate([np.ones(rows), -np.ones(rows)])
     where = (np.tile(np.arange(rows), 2), np.repeat([i, j], rows))
     return sparse.csr_matrix((entries, where), shape=(rows, classes))
+
+
+def without_features(problem: LinearProblem, codes: np.ndarray, found: JointFound) -> JointFound:
+    """The zero model, exactly, where it is as good as what was found."""
+    zero = np.zeros_like(found.theta)
+    for b in (np.zeros_like(found.b), found.b):
+        value = joint_objective(problem, codes, zero, b)
+        if value <= found.value * (1 + 1e-10):
+            return replace(found, theta=zero, b=b, value=value, least=min(found.least, value))
+    return found

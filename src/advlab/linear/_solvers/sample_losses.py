@@ -37,7 +37,7 @@ class SampleLoss:
     @property
     def bounded(self) -> bool:
         """Huber: quadratic, with a bound on the slope."""
-        return self.curve > 0 and np.isfinite(self.steepest)
+        return self.curve > 0 and bool(np.isfinite(self.steepest))
 
     def value(self, z: Array) -> Array:
         """The loss at u, or at the margin."""

@@ -10,7 +10,7 @@ import numpy as np
 from ..core.checks import Array, ArrayLike, Scalar, nonnegative, positive
 from ..core.errors import AdvlabError
 from ._solvers.choose import STRUCTURED
-from ._solvers.interior_then_face import Found
+from ._solvers.interior_then_face import Found, separated
 from ._solvers.reductions import in_span
 from .solve import (
     LinearSolution,
@@ -106,13 +106,20 @@ def _follow(
     inner, back = _reduced(ready)
     found: dict[int, LinearSolution] = {}
     start: Found | None = None
+    apart: Found | None = None
     missed = []
     for at in np.argsort(grid, kind="stable")[::-1]:
         eps = float(grid[at])
         begin = time.perf_counter()
         problem = inner.problem.at_radii(eps * inner.unit)
-        solved, zero = solve_at(inner, problem, eps, tol, max_iter, start, edge)
-        start = solved if not solved.unbounded else None
+        # What keeps every sample on its side under an attack does so under weaker ones.
+        again = None if apart is None else separated(problem, apart.theta, apart.b, tol)
+        if again is not None:
+            solved, zero = again, None
+        else:
+            solved, zero = solve_at(inner, problem, eps, tol, max_iter, start, edge)
+        apart = solved if solved.method == "separable" else None
+        start = solved if apart is None else None
         if back is not None:
             solved = replace(solved, theta=back(solved.theta))
         with warnings.catch_warnings(record=True) as said:

@@ -111,7 +111,8 @@ class _OnFace:
         self.inner = np.flatnonzero((face.sign != 0) & (face.bound == 0))
         self.at_bound = np.flatnonzero(face.bound)
         self.bounded = bool(len(self.at_bound))
-        x = problem.x[:, self.inner]
+        whole = len(self.inner) == problem.shape[1]
+        x = problem.x if whole else problem.x[:, self.inner]
         x = x.toarray() if is_sparse(x) else x
         sign = face.sign[self.inner]
         self.l1 = problem.l1[self.inner] * sign
@@ -129,7 +130,12 @@ class _OnFace:
             self.l1 = np.append(self.l1, problem.l1[self.at_bound] @ np.abs(self.lift))
             self.l2 = np.append(self.l2, problem.l2[self.at_bound] @ self.lift**2)
             self.slope = np.append(self.slope, 1.0)
-        self.x = np.hstack([x, np.ones((len(x), 1))]) if problem.intercept else x
+        if problem.intercept and whole and "with ones" in problem.shared:
+            self.x = problem.shared["with ones"]
+        else:
+            self.x = np.hstack([x, np.ones((len(x), 1))]) if problem.intercept else x
+            if whole and not self.bounded:
+                problem.shared["with ones"] = self.x
         pad = np.zeros(int(problem.intercept))
         self.l1, self.l2, self.slope = (
             np.append(one, pad) for one in (self.l1, self.l2, self.slope)
@@ -169,7 +175,7 @@ class _OnFace:
         p, face, loss, w = self.p, self.face, self.p.loss, self.p.weights
         size, slope, bend = self.attack(xi)
         f = self.x @ xi
-        kink, off = face.kink, ~face.kink
+        kink = face.kink
         if loss.smooth:
             z = p.y * f - size
             alpha = w * loss.slope(z)
@@ -186,20 +192,21 @@ class _OnFace:
                 steep = alpha > w * loss.steepest
                 alpha = np.where(steep, w * loss.steepest, alpha)
                 curve = np.where(steep, 0.0, curve)
-        # Derivative of the argument of the loss in xi: -(sign x - slope) or slope at kinks.
-        m = slope - sign[:, None] * self.x
-        if kink.any():
-            m[kink] = slope if not loss.classifies else m[kink]
+        # The argument of the loss has the derivative slope - sign x, or slope at a residual's kink.
+        sign = np.where(kink, 0.0, sign) if not loss.classifies else sign
         if loss.classifies:
             alpha = np.where(kink, 0.0, alpha)
             curve = np.where(kink, 0.0, curve)
-        gradient = m.T @ alpha + self.l1 + self.l2 * xi
-        hessian = (m * curve[:, None]).T @ m
-        hessian[np.diag_indices_from(hessian)] += self.l2
         total = float(alpha.sum())
+        gradient = slope * total - self.x.T @ (sign * alpha) + self.l1 + self.l2 * xi
+        hessian = self._curved(curve * np.abs(sign))
+        mixed = self.x.T @ (curve * sign)
+        mixed = np.outer(mixed, slope)
+        hessian += float(curve.sum()) * np.outer(slope, slope) - mixed - mixed.T
+        hessian[np.diag_indices_from(hessian)] += self.l2
         equal = self.x[kink]
         if loss.classifies:
-            equal = m[kink]
+            equal = slope - p.y[kink][:, None] * equal
             miss = -(1 - p.y[kink] * f[kink] + size)
             total += float(multipliers.sum())
         else:
@@ -210,7 +217,7 @@ class _OnFace:
         step, found = _kkt(hessian, gradient, equal, miss)
         new = xi + step
         # Duals belong to the new point: first order in the step.
-        moved = m @ step
+        moved = float(slope @ step) - sign * (self.x @ step)
         alpha = alpha + curve * moved
         mu = sign * alpha
         if loss.classifies:
@@ -219,6 +226,19 @@ class _OnFace:
         else:
             mu[kink] = found
         return new, found, mu, alpha
+
+    def _curved(self, curve: Array) -> Array:
+        """X' diag(curve) X; from the Gram matrix where curve is 2 w but for a few samples."""
+        p = self.p
+        whole = 2 * p.weights * p.loss.curve
+        off = np.flatnonzero(curve != whole)
+        gram = None if self.bounded or 3 * len(off) > len(curve) else p.weighted_gram
+        if gram is None or not p.loss.curve:
+            half = self.x * np.sqrt(curve)[:, None]
+            return half.T @ half
+        kept = np.append(self.inner, p.shape[1]) if p.intercept else self.inner
+        block = self.x[off] * np.sqrt(whole[off] - curve[off])[:, None]
+        return 2 * p.loss.curve * gram[np.ix_(kept, kept)] - block.T @ block
 
 
 def _kkt(hessian: Array, gradient: Array, equal: Array, miss: Array) -> tuple[Array, Array]:
@@ -298,8 +318,12 @@ def _shortened(problem: LinearProblem, on: _OnFace, xi: Array, new: Array) -> Ar
     return new
 
 
-def next_face(problem: LinearProblem, at: Vertex) -> Face:
-    """The face that the signs of a solution name."""
+def next_face(problem: LinearProblem, at: Vertex, crossed: np.ndarray) -> Face:
+    """The face that the signs of a solution name.
+
+    A sample found on the wrong side goes to the kink. Where there are more of these than a face can
+    hold they change sides the first time, and go to the kink the second: `crossed` remembers.
+    """
     loss, face, mu, alpha = problem.loss, at.face, at.point.mu, at.point.alpha
     total = float(alpha.sum())
     g = np.asarray(problem.x.T @ mu) - problem.l2 * at.theta
@@ -327,19 +351,30 @@ def next_face(problem: LinearProblem, at: Vertex) -> Face:
         kink[face.kink & ((alpha < 0) | (alpha > problem.weights))] = False
         side[face.kink] = (alpha[face.kink] > problem.weights[face.kink] / 2).astype(np.float64)
         wrong = ~face.kink & ((margin < 1) != (face.side > 0))
-        kink[wrong] = True
+        side[wrong] = 1 - side[wrong]
+        many = _too_many(problem, kink, wrong, sign, bound)
+        kink[wrong & crossed if many else wrong] = True
+        crossed |= wrong
         return Face(sign, bound, kink, side)
     leaves = face.kink & (np.abs(mu) > alpha)
     kink[leaves] = False
     side[face.kink] = np.where(mu[face.kink] >= 0, 1.0, -1.0)
     wrong = ~face.kink & (face.side * (problem.y - scores) < 0)
-    kink[wrong] = True
+    side[wrong] = -side[wrong]
+    many = _too_many(problem, kink, wrong, sign, bound)
+    kink[wrong & crossed if many else wrong] = True
+    crossed |= wrong
     return Face(sign, bound, kink, side)
+
+
+def _too_many(problem: LinearProblem, kink, wrong, sign: Array, bound: Array) -> bool:
+    free = int(((sign != 0) & (bound == 0)).sum()) + bool(bound.any()) + problem.intercept
+    return int(kink.sum() + wrong.sum()) > free
 
 
 def follow_faces(
     problem: LinearProblem, face: Face, theta: Array, b: float, tolerance: float,
-    rounds: int = 8, inner: DualPoint | None = None,
+    rounds: int = 8, inner: DualPoint | None = None, newton: int = 6,
 ) -> Vertex | None:  # fmt: skip
     """The best of some faces in a row, each named by the one before.
 
@@ -349,11 +384,12 @@ def follow_faces(
         tolerance: stop at this gap, absolute.
         rounds: at most so many faces.
         inner: see `lower_bound`.
+        newton: steps of Newton's method on each face.
     """
     best: Vertex | None = None
-    stale = 0
+    stale, crossed = 0, np.zeros(len(problem.y), dtype=bool)
     for _ in range(rounds):
-        found = solve_face(problem, face, theta, b, 6, inner)
+        found = solve_face(problem, face, theta, b, newton, inner)
         if found is None or not np.isfinite(found.value):
             break
         if best is None or found.gap < best.gap:
@@ -362,7 +398,7 @@ def follow_faces(
             stale += 1
         if best.gap <= tolerance or stale >= 4:
             break
-        new = next_face(problem, found)
+        new = next_face(problem, found, crossed)
         if new.same(face) and problem.loss.curve and not on_curve(problem):
             break
         if new.same(face):

@@ -57,8 +57,10 @@ def widest(problem: LinearProblem, found: Found, tolerance: float, max_steps: in
     """Of all models that keep every sample on its side: the shortest with margin 1 under attack.
 
     It is unique, so that the answer does not depend on how it was found. The hinge with a small l2
-    penalty has it as its minimiser.
+    penalty has it as its minimiser. Not for large problems: there it costs more than it is worth.
     """
+    if problem.shape[0] * problem.shape[1] > 50_000:
+        return found
     size = float(np.linalg.norm(found.theta))
     margin = problem.arguments(
         problem.scores(found.theta, found.b), problem.attack(found.theta)
@@ -105,7 +107,7 @@ def _warm(problem: LinearProblem, start: Found, tolerance: float) -> Found | Non
     with np.errstate(all="ignore"):
         vertex = follow_faces(
             problem, face, start.theta, start.b, 0.1 * tolerance * max(start.value, 1e-300),
-            rounds=12 if not many else 8, inner=start.point,
+            rounds=12 if not many else 8, inner=start.point, newton=2,
         )  # fmt: skip
     if vertex is None:
         return None

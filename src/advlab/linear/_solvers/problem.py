@@ -9,7 +9,7 @@ with N(theta) = ||radii * theta||_q: the most that delta'theta can be over the t
 taken exactly; the intercept is not attacked.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -45,6 +45,8 @@ class LinearProblem:
     l1: Array
     l2: Array
     intercept: bool
+    shared: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What problems with the same samples compute once."""
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -93,12 +95,25 @@ class LinearProblem:
     def columns(self, kept: np.ndarray) -> "LinearProblem":
         """The same problem with some columns only."""
         return replace(
-            self, x=self.x[:, kept], radii=self.radii[kept], l1=self.l1[kept], l2=self.l2[kept]
-        )
+            self, x=self.x[:, kept], radii=self.radii[kept], l1=self.l1[kept], l2=self.l2[kept],
+            shared={},
+        )  # fmt: skip
 
     def at_radii(self, radii: Array) -> "LinearProblem":
         """The same problem under another attack."""
         return replace(self, radii=radii)
+
+    @property
+    def weighted_gram(self) -> Array | None:
+        """[X, 1]' diag(weights) [X, 1], for faces; None where it is not worth its room."""
+        n, d = self.shape
+        if is_sparse(self.x) or d > 2000 or d > 6 * n:
+            return None
+        if "gram" not in self.shared:
+            root = np.sqrt(self.weights)[:, None]
+            half = np.hstack([self.x, np.ones((n, 1))]) * root
+            self.shared["gram"] = half.T @ half
+        return self.shared["gram"]
 
     @cached_property
     def constant_fit(self) -> float:

@@ -16,6 +16,15 @@ def order_of(norm: str) -> float:
     return ORDER[norm]
 
 
+def any_order(norm: str | float) -> float:
+    """The p of l1, l2 or linf, or of any number p >= 1, for sets that need no more than p."""
+    if isinstance(norm, str):
+        return order_of(norm)
+    if isinstance(norm, bool) or not isinstance(norm, int | float) or not norm >= 1:
+        raise AdvlabError("the norm must be l1, l2, linf or a number p >= 1", repr(norm))
+    return float(norm)
+
+
 def dual_order(order: float) -> float:
     """The q with 1/p + 1/q = 1, so that max of <w, z> over ||z||_p <= 1 is ||w||_q."""
     if order == 1:

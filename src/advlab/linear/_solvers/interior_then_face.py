@@ -1,0 +1,138 @@
+"""Interior point until the face of the solution shows, then the face, exactly."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...core.checks import Array
+from .active_face import Vertex, face_of, follow_faces
+from .certificate import DualPoint, lower_bound
+from .interior_point import InteriorPoint, Iterate
+from .problem import LinearProblem
+
+
+@dataclass(frozen=True)
+class Found:
+    """A model, its dual point, and the bracket of the least objective."""
+
+    theta: Array
+    b: float
+    point: DualPoint
+    value: float
+    least: float
+    steps: int
+    method: str
+    unbounded: bool = False
+    """Whether the infimum is not attained: every sample keeps its side under attack."""
+
+    @property
+    def relative(self) -> float:
+        """The gap as a share of the objective."""
+        gap = max(self.value - self.least, 0.0)
+        return gap / self.value if self.value > 0 else 0.0
+
+
+def from_vertex(at: Vertex, steps: int, method: str) -> Found:
+    return Found(at.theta, at.b, at.point, at.value, at.least, steps, method)
+
+
+def measured(
+    problem: LinearProblem, theta: Array, b: float, point: DualPoint, steps: int, method: str,
+    inner: DualPoint | None = None,
+) -> Found:  # fmt: skip
+    """A model with its objective and certificate."""
+    value = problem.objective(theta, b)
+    least = lower_bound(problem, point, theta, inner)
+    return Found(theta, b, point, value, min(least, value), steps, method)
+
+
+def separated(problem: LinearProblem, theta: Array, b: float, tolerance: float) -> Found | None:
+    """If a model keeps every sample on its side under attack, the infimum of the loss is 0.
+
+    The hinge attains it at a multiple of the model. The logistic loss does not: what comes back has
+    an objective of at most `tolerance` of that of no model.
+    """
+    loss = problem.loss
+    if not loss.classifies or problem.penalised:
+        return None
+    margin = problem.arguments(problem.scores(theta, b), problem.attack(theta))
+    used = problem.weights > 0
+    least = float(margin[used].min())
+    if not least > 1e-12 * float(np.abs(margin[used]).max()):
+        return None
+    reach = 1 + 1e-9 if not loss.smooth else -np.log(np.expm1(tolerance * np.log(2)))
+    scale = reach / least
+    point = DualPoint(np.zeros(len(problem.y)), np.zeros(len(problem.y)))
+    value = problem.objective(scale * theta, scale * b)
+    return Found(scale * theta, scale * b, point, value, 0.0, 0, "separable", loss.smooth)
+
+
+def interior_then_face(
+    problem: LinearProblem, tolerance: float, max_steps: int = 80, first_try: float = 3e-3
+) -> Found:
+    """The minimiser for q = 1, 2 or infinity.
+
+    Args:
+        problem: the problem.
+        tolerance: the relative gap to stop at.
+        max_steps: of the interior point method.
+        first_try: the relative accuracy at which the face is guessed for the first time.
+    """
+    method = InteriorPoint(problem)
+    best: Found | None = None
+    inner: DualPoint | None = None
+    attempt, merit, lowest, stale = first_try, np.inf, np.inf, 0
+    while method.steps < max_steps:
+        try:
+            at = method.advance()
+        except (np.linalg.LinAlgError, FloatingPointError):
+            break
+        if not _sound(at):
+            break
+        apart = separated(problem, at.theta, at.b, tolerance)
+        if apart is not None:
+            return apart
+        here = measured(problem, at.theta, at.b, at.point, method.steps, "interior point", inner)
+        if problem.loss.classifies and here.least > 0:
+            inner = at.point
+        if best is None or here.relative < best.relative:
+            best = here
+        now = at.complementarity / max(here.value, 1e-300) + min(at.residual, 1.0)
+        falls = now < 0.9 * merit or here.value < 0.99 * lowest
+        stale = 0 if falls else stale + 1
+        merit, lowest = min(merit, now), min(lowest, here.value)
+        if now < attempt or stale in (3, 6):
+            best = _polished(problem, at, best, tolerance, method.steps, inner)
+            attempt = min(attempt, now) / 30
+        if best.relative <= tolerance and best.method == "interior point":
+            # Good enough, but a face has exact zeros.
+            face = _polished(problem, at, replace(best, least=-np.inf), tolerance, best.steps, inner)
+            best = face if face.relative <= tolerance else best
+        if best.relative <= tolerance or stale >= 8:
+            break
+    if best is None:
+        zero = np.zeros(problem.shape[1])
+        point = DualPoint(np.zeros(len(problem.y)), np.zeros(len(problem.y)))
+        return measured(problem, zero, problem.constant_fit, point, 0, "interior point")
+    return best
+
+
+def _sound(at: Iterate) -> bool:
+    return bool(
+        np.isfinite(at.theta).all() and np.isfinite(at.complementarity) and np.isfinite(at.b)
+    )
+
+
+def _polished(
+    problem: LinearProblem, at: Iterate, best: Found, tolerance: float, steps: int,
+    inner: DualPoint | None,
+) -> Found:  # fmt: skip
+    with np.errstate(all="ignore"):
+        target = 0.1 * tolerance * best.value
+        vertex = follow_faces(
+            problem, face_of(problem, at), at.theta, at.b, target, inner=inner
+        )
+    if vertex is None or not np.isfinite(vertex.value):
+        return best
+    found = from_vertex(vertex, steps, "interior point and face")
+    return found if found.relative < best.relative else best

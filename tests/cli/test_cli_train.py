@@ -16,7 +16,7 @@ from advlab.cli.training_plan import Plan
 from advlab.lab.verify import verify
 from advlab.models.folder import read_description
 
-NETS = '''
+NETS = """
 from torch import nn
 
 
@@ -25,7 +25,7 @@ class Net(nn.Sequential):
         super().__init__(
             nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3)
         )
-'''
+"""
 
 
 def images(n, seed=0):
@@ -179,7 +179,7 @@ def test_a_loss_that_is_not_finite_is_said_and_a_model_is_kept(place, capsys):
     assert all(bool(value.isfinite().all()) for value in weights)
 
 
-KILLED = '''
+KILLED = """
 import os, signal, sys, time
 from pathlib import Path
 import torch
@@ -222,7 +222,7 @@ for kill in range(3):
     rows = len(log.read_text().splitlines()) - 1
 codes.append(end(start("cut")))
 print(codes)
-'''
+"""
 
 
 @pytest.mark.timeout(600)

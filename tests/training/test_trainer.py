@@ -155,7 +155,7 @@ def test_averaged_weights_have_statistics_of_their_own(loader):
 
 
 def test_shares_of_classes_that_are_all_one_class_train_like_labels():
-    x, y = images()
+    _, y = images()
     shares = nn.functional.one_hot(y, 3).float()
     soft = trained(y=shares, how=quick(loss="soft_cross_entropy"))
     hard = trained()

@@ -108,21 +108,45 @@ class Attack(ExactConfig):
         loss, x, rng = checked_call(loss, x, ball, rng)
         with in_full_precision(loss) as loss, explained(best := BestSoFar(loss, x)):
             if ball.radius > 0:
-                self._search_fast(best, ball, rng)
-            self._check_inside(best.worst.x, best.x, ball)
+                found = self._searched(best, ball, rng)
+                if found is not best:  # what a faster form of the loss found is judged as given
+                    (best.settle if found.settled else best.value)(found.points)
+                    best.forwards += found.forwards
+                    best.backwards += found.backwards
+            self._check_inside(best.points, best.x, ball)
             return best.worst
 
-    def _search_fast(self, best: "BestSoFar", ball: Threat, rng: Rng) -> None:
-        """Search with channels last where that is faster; what is found is judged as given."""
+    def perturb(
+        self, loss: Given[Loss], x: Given[TensorLike], ball: Given[Threat], *, rng: Given[Rng | int]
+    ) -> Tensor:
+        """The inputs that a call gives, without the work for their losses: what training asks for.
+
+        Where the search used a faster form of the loss, that decides which point is the worst: it
+        is the same up to rounding.
+
+        Args:
+            loss, x, ball, rng: as in a call.
+
+        Example:
+            moved = PGD(steps=10)(loss, x, ball, rng=0).x
+            moved = PGD(steps=10).perturb(loss, x, ball, rng=0)  # the same for less
+        """
+        if type(self).__call__ is not Attack.__call__:  # its own way to be called
+            return self(loss, x, ball, rng=rng).x
+        loss, x, rng = checked_call(loss, x, ball, rng)
+        if ball.radius == 0:
+            return x
+        with in_full_precision(loss) as loss, explained(best := BestSoFar(loss, x)):
+            points = self._searched(best, ball, rng).points
+            self._check_inside(points, x, ball)
+            return points
+
+    def _searched(self, best: "BestSoFar", ball: Threat, rng: Rng) -> "BestSoFar":
+        """The account of a search, by the loss itself or by a faster form of it."""
         faster = relaid(best.loss, best.x)
-        if faster is best.loss:
-            self.search(best, ball, rng)
-            return
-        found = BestSoFar(faster, best.x)
+        found = best if faster is best.loss else BestSoFar(faster, best.x)
         self.search(found, ball, rng)
-        (best.settle if found.settled else best.value)(found.worst.x)
-        best.forwards += found.forwards
-        best.backwards += found.backwards
+        return found
 
     def _check_inside(self, found: Tensor, x: Tensor, ball: Threat) -> None:
         outside = ~ball.contains(found, x)
@@ -163,13 +187,22 @@ class BestSoFar:
         self.settled = False
         self._clean: tuple[Tensor, Tensor] | None = None
         self._worst: Attacked | None = None
+        self._answer: Tensor | None = None
         self._clean_noted = False
 
     @property
     def worst(self) -> Attacked:
-        """The worst point of each row, the clean inputs included."""
+        """The worst point of each row, the clean inputs included; or the one that was settled."""
+        if self._answer is not None:
+            answer, self._answer = self._answer, None
+            self.value(answer)
         self.note_clean()
         return self._worst  # type: ignore[return-value]
+
+    @property
+    def points(self) -> Float[Tensor, "batch *shape"]:
+        """The inputs of `worst`; of those that were settled the losses are not computed."""
+        return self.worst.x if self._answer is None else self._answer
 
     def value(self, point: Tensor) -> Float[Tensor, " batch"]:
         """The loss of each row at a point of the threat set, remembered."""
@@ -234,8 +267,7 @@ class BestSoFar:
 
     def settle(self, point: Tensor) -> None:
         """Answer with this point of the set whatever its loss: for maps that do not ascend."""
-        self._worst = None
-        self.value(point)
+        self._worst, self._answer = None, point.detach()
         self._clean_noted = self.settled = True  # and clean inputs are not asked for
 
     def drop_broken(self) -> Int[Tensor, " kept"] | None:

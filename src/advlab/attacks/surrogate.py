@@ -40,5 +40,5 @@ class Surrogate(Attack):
         else:
             size = threat.dual_norm(grad)
             shrink = per_example(size / (size**2 + self.xi**2).sqrt(), grad)
-        moved = best.x + shrink * (nested.worst.x - best.x)
+        moved = best.x + shrink * (nested.points - best.x)
         best.value(moved if threat.convex else threat.project(moved, best.x))

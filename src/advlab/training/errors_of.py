@@ -48,7 +48,7 @@ class ErrorsOf:
             climbed = ModelLoss(model, y, resolve(self.loss))
             bad = self._count("clean", climbed, x, wrong, total)
             if self.ball is not None:
-                moved = self.attack(climbed, x, self.ball, rng=rng).x
+                moved = self.attack.perturb(climbed, x, self.ball, rng=rng)
                 self._count("robust", climbed, moved, wrong, total, bad)
         kinds = ("clean",) if self.ball is None else ("clean", "robust")
         return {

@@ -60,7 +60,7 @@ class StepContext:
         """
         climbed = loss or ModelLoss(self.model, self.y, self.loss)
         return self.once(
-            "attacked", lambda: self.attack(climbed, self.x, self.ball, rng=self.rng).x
+            "attacked", lambda: self.attack.perturb(climbed, self.x, self.ball, rng=self.rng)
         )
 
     def once(self, name: str, compute: Callable[[], Tensor]) -> Tensor:

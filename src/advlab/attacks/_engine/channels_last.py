@@ -1,4 +1,4 @@
-"""The order of images in memory: on a CPU convolutions are faster with the channels last."""
+"""The same network in a faster form: on a CPU convolutions are faster with the channels last."""
 
 from collections.abc import Callable
 
@@ -8,11 +8,14 @@ from torch import Tensor, nn
 from ...core import inputs
 from ...losses import ModelLoss
 from ...models import Stack
+from .folded_batchnorm import folded
 
 Loss = Callable[[Tensor], Tensor]
 
 CLOSE = 1e-4
 """How far outputs may differ by rounding, as a share of the largest."""
+ROUNDINGS = 200
+"""The same for folded BatchNorms, in units of rounding: 2e-5 in float32."""
 
 
 class ChannelsLast(nn.Module):
@@ -32,13 +35,23 @@ class ChannelsLast(nn.Module):
 def relaid(loss: Loss, x: Tensor) -> Loss:
     """The same loss, faster where a model convolves images on a CPU; else the loss itself.
 
-    Two rows are tried both ways. A model that cannot read the other layout (`view` refuses it), or
+    BatchNorms that follow convolutions are folded into them as well (see `folded_batchnorm`). Two
+    rows are tried both ways. A model that cannot read the other layout (`view` refuses it), or
     whose answers are not the same, is left as it is.
     """
     if not isinstance(loss, ModelLoss) or not _convolves(loss.model, x):
         return loss
-    other = loss.under(ChannelsLast(loss.model))  # type: ignore[arg-type]
-    return other if _agree(loss, other, x[:2]) else loss
+    model: nn.Module = loss.model  # type: ignore[assignment]
+    few = x[:2]
+    with torch.no_grad():
+        outputs = loss.outputs(few)
+    joined = folded(model, few)
+    if joined is not None:
+        faster = loss.under(ChannelsLast(joined))
+        if _agree(outputs, faster, few, ROUNDINGS * torch.finfo(outputs.dtype).eps):
+            return faster
+    other = loss.under(ChannelsLast(model))
+    return other if _agree(outputs, other, few, CLOSE) else loss
 
 
 def _convolves(model: object, x: Tensor) -> bool:
@@ -50,13 +63,12 @@ def _convolves(model: object, x: Tensor) -> bool:
     return any(isinstance(module, nn.Conv2d) for module in modules)
 
 
-def _agree(one: ModelLoss, other: ModelLoss, x: Tensor) -> bool:
+def _agree(outputs: Tensor, other: ModelLoss, x: Tensor, close: float) -> bool:
     with torch.no_grad():
-        plain = one.outputs(x)
         try:
             laid = other.outputs(x)
         except RuntimeError:
             return False
-    if plain.shape != laid.shape:
+    if outputs.shape != laid.shape:
         return False
-    return bool(((plain - laid).abs() <= CLOSE * plain.abs().max()).all())
+    return bool(((outputs - laid).abs() <= close * outputs.abs().max()).all())

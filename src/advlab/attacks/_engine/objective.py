@@ -159,6 +159,7 @@ class AttackObjective(BestSoFar):
             whole.join(self.rows, self)
         else:
             whole._worst, whole._clean_noted = self._worst, self._clean_noted
+            whole._answer, whole.settled = self._answer, self.settled
             whole.forwards += self.forwards
             whole.backwards += self.backwards
         self.forwards = self.backwards = 0

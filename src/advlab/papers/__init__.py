@@ -38,6 +38,9 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "exponential_lower_bound",
         "flatness_bound",
         "network_attacks",
+        "fig1",
+        "fig2",
+        "fig3",
     ),
     "generalization": (
         "fig1",

@@ -20,6 +20,7 @@ import polars as pl
 from .... import lab
 from ....report import Claims, Verdict, empirical, sample
 from ....report.charts import AnyChart, curves, panels
+from ....report.samples import groups
 from ._parts import image_runs
 from ._parts.image_runs import Case as Case
 from ._parts.image_runs import compute as compute
@@ -39,19 +40,21 @@ ABOUT = lab.About(
     },
     claims={
         "a": empirical(
-            "With 1000 images robust test accuracy falls by more than 0.04 from the epoch that "
-            "held-out images choose to the end"
+            "Robust test accuracy falls by more than 0.04 from the epoch that held-out images "
+            "choose to the end (1000 images at laptop scale)"
         ),
         "b": empirical("while robust training accuracy rises by more than 0.1"),
-        "c": empirical("and clean test accuracy falls by less than 0.02"),
+        "c": empirical(
+            "and clean test accuracy falls by less than 0.02 and ends above 0.3, three times chance"
+        ),
         "d": empirical(
-            "With 4000 images robust test accuracy falls too, by more than 0.02 from the epoch "
+            "With four times the images it falls too, by more than 0.02 from the epoch "
             "that held-out images choose"
         ),
         "e": empirical("Clean test accuracy ends above 80 %, as the paper prints"),
     },
 )  # fmt: skip
-FALL, FALL_OF_MORE, RISE, KEPT, PRINTED = 0.04, 0.02, 0.1, 0.02, 0.8
+FALL, FALL_OF_MORE, RISE, KEPT, LEAST, PRINTED = 0.04, 0.02, 0.1, 0.02, 0.3, 0.8
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
@@ -108,14 +111,16 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     claims, found = Claims(ABOUT.claims), falls(table)
     smallest = found.filter(pl.col("n") == pl.col("n").min())
     more = found.filter(pl.col("n") > pl.col("n").min())
+    kept = smallest.select("seed", spare=pl.col("clean test") + KEPT, above=pl.col("ended") - LEAST)
+    kept = kept.unpivot(["spare", "above"], index="seed")
     since = "at the end less at the epoch of the best held-out robust accuracy"
     decided = [
         claims.below("a", sample(smallest, "robust test"), -FALL,
             what=f"robust test accuracy {since}"),
         claims.above("b", sample(smallest, "robust train"), RISE,
             what=f"robust training accuracy {since}"),
-        claims.above("c", sample(smallest, "clean test"), -KEPT,
-            what=f"clean test accuracy {since}"),
+        claims.above("c", groups(kept, "value", "variable"), 0,
+            what=f"clean test accuracy {since} + 0.02, and at the end - 0.3,"),
         claims.below("d", sample(more, "robust test"), -FALL_OF_MORE,
             what=f"robust test accuracy {since}"),
         claims.above("e", sample(smallest, "ended"), PRINTED,

@@ -50,11 +50,11 @@ ABOUT = lab.About(
         ),
         "20c": ours(
             "The gap rises more between snapshots between which global flatness rises more: a rank "
-            "correlation of the changes above 0"
+            "correlation of the changes above 0.3"
         ),
     },
 )
-FASTER, MONOTONE = 1.5, 0.8
+FASTER, MONOTONE, TOGETHER = 1.5, 0.8, 0.3
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
@@ -99,17 +99,22 @@ def figure(table: pl.DataFrame) -> AnyChart:
 
 
 def _correlation(x: pl.Series, y: pl.Series) -> float:
+    if x.n_unique() == 1 or y.n_unique() == 1:
+        return float("nan")
     return float(stats.spearmanr(x.to_numpy(), y.to_numpy()).statistic)
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     claims, found = Claims(ABOUT.claims), []
     for (seed,), run in paired(table).partition_by("seed", as_dict=True).items():
-        growth = [run[name][-1] / run[name][0] for name in ("everywhere", "local")]
+        first, last = run[0], run[-1]
+        growth = [
+            last[name].to_numpy() / first[name].to_numpy() for name in ("everywhere", "local")
+        ]
         flat, gap = run["everywhere"], run["gap"]
         found.append({
             "seed": seed,
-            "faster": growth[0] / growth[1],
+            "faster": (growth[0] / growth[1]).item(),
             "follows": _correlation(flat, gap),
             "changes": _correlation(flat.diff()[1:], gap.diff()[1:]),
         })  # fmt: skip
@@ -119,7 +124,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
             what="growth factor of global flatness over that of local, first to last snapshot,"),
         claims.above("20b", sample(rows, "follows"), MONOTONE,
             what="rank correlation over snapshots of robust loss gap and global flatness"),
-        claims.above("20c", sample(rows, "changes"), 0,
+        claims.above("20c", sample(rows, "changes"), TOGETHER,
             what="rank correlation of their changes from snapshot to snapshot"),
     ]  # fmt: skip
     return image_runs.with_note(table, decided)

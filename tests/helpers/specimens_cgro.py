@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 from nulls import Null, Specimen
 from specimens_cgro_bounds import BOUNDS
+from specimens_cgro_images import IMAGES
 
 from advlab.papers.cgro.experiments import network_attacks, race
 
@@ -281,4 +282,5 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "cgro/growth_lemmas": growth_lemmas,
     "cgro/network_attacks": network_attacks_specimen,
     **BOUNDS,
+    **IMAGES,
 }

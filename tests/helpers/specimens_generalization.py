@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 from nulls import Null, Specimen
+from specimens_generalization_images import IMAGES
 from specimens_generalization_nets import SPECIMENS as OTHERS
 from tables import cross, when, wobble
 
@@ -303,4 +304,5 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "generalization/surrogate_limit": limit,
     **{f"generalization/{name}": lambda name=name: high_dimension(name) for name in SETTINGS},
     **OTHERS,
+    **IMAGES,
 }

@@ -1,4 +1,4 @@
-"""Specimens of generalization's lasso, networks, images and L_inf attacks."""
+"""Specimens of generalization's lasso, networks and L_inf attacks."""
 
 from collections.abc import Callable
 
@@ -44,31 +44,6 @@ def lasso() -> Specimen:
             "a penalty of 0": Null(useless, ("14a", "14b", "14c", "14d", "14e")),
             "half of the penalty": Null(half, ("14c",)),
             "a penalty that helps only the draws that chose it": Null(lucky, ("14a", "14b")),
-        },
-    )
-
-
-# Figure 4
-
-
-def fig4() -> Specimen:
-    rows = cross(n=[10, 20, 50, 100, 200], penalty=[0.0, 0.001], seed=range(20))
-    on = pl.col("penalty") > 0
-    good = rows.with_columns(
-        source=pl.lit("mnist"),
-        standard=99 * wobble(rows, 1e-3),
-        adversarial=pl.when(on).then(84.0).otherwise(80.0) * wobble(rows, 5e-3, 1),
-    )
-    return Specimen(
-        good,
-        measured=("standard", "adversarial"),
-        chance={"standard": 50.0, "adversarial": 50.0},
-        controls={
-            "no penalty in both": Null(
-                good.with_columns(adversarial=80 * wobble(good, 5e-3, 2)), ("15a",)
-            ),
-            "one class for all": Null(good.with_columns(standard=53 * wobble(good, 0)), ("15b",)),
-            "two points lost": Null(when(good, on, standard=97.0 * wobble(good, 1e-3)), ("15b",)),
         },
     )
 
@@ -227,7 +202,6 @@ def linf() -> Specimen:
 
 SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "generalization/lasso": lasso,
-    "generalization/fig4": fig4,
     "generalization/fig6": fig6,
     "generalization/fig12": fig12,
     "generalization/fig13": fig13,

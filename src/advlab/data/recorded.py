@@ -20,6 +20,7 @@ from . import cifar10, cifar100, mnist
 
 P = ParamSpec("P")
 T = TypeVar("T")
+_READERS = {"mnist": mnist, "cifar10": cifar10, "cifar100": cifar100}
 
 
 def recorded(path: str | PathLike[str]) -> Path:
@@ -81,6 +82,16 @@ class Cached(Generic[P, T]):
         self._kept.clear()
 
 
+def check_there(name: str) -> None:
+    """Refuse, with advice, where the files of a published data set are not here.
+
+    Args:
+        name: "mnist", "cifar10" or "cifar100".
+    """
+    for split in mnist.FILES:
+        _READERS[name].located(split)
+
+
 def changes(read: Mapping[str, Mapping[str, str]]) -> DataChanges:
     """Compare the data files that a run rests on with those that it would read now.
 
@@ -95,10 +106,9 @@ def _located(request: str) -> list[Path] | None:
         return [Path(request.removeprefix(OWN_FILE))]
     asked, _, directory = request.partition(" in ")
     name, _, split = asked.partition(" ")
-    readers = {"mnist": mnist, "cifar10": cifar10, "cifar100": cifar100}
-    if name not in readers or split not in mnist.FILES:
+    if name not in _READERS or split not in mnist.FILES:
         return None
     try:
-        return readers[name].located(split, directory or None)
+        return _READERS[name].located(split, directory or None)
     except AdvlabError:
         return None

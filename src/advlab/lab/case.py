@@ -89,6 +89,10 @@ class About(Config):
         looks: how many runs of this experiment at laptop scale or above had been seen when its
             rules were fixed. Whoever changes a rule after a look raises it by one: the deciding run
             then draws from seeds that no look has used.
+        data: the data sets ("mnist", "cifar10") without which a scale cannot run: it then says so
+            before anything is written.
+        shares: other experiments with the same `compute`: what they have stored of the same cases
+            is taken over, and nothing is computed twice (`lab.sharing`).
     """
 
     paper: str
@@ -98,6 +102,8 @@ class About(Config):
     claims: dict[str, Claim]
     reduced: dict[Scale, str] = Field(default_factory=dict)
     looks: NonNegativeInt = 0
+    data: dict[Scale, tuple[str, ...]] = Field(default_factory=dict)
+    shares: tuple[str, ...] = ()
 
     @field_validator("claims", mode="before")
     @classmethod

@@ -21,6 +21,7 @@ from .case import About, Case, Computed, Scale, check_seeds
 from .loader import find, name
 from .local import Limits
 from .origin import own_folder
+from .sharing import take_over
 from .store import ReadOnly, Store
 from .sweep import Swept, sweep
 
@@ -145,8 +146,14 @@ def run(
     if not cases:
         raise AdvlabError("a recipe with at least one case", f"{experiment.name} at {scale}: none")
     backend_of(backend, jobs, address, Limits(timeout, memory))  # mistakes leave no folder behind
+    _check_data(experiment.about.data.get(scale, ()))
     own = own_folder(Path(out), experiment.name, experiment.source)
     experiment, folder = replace(experiment, name=own), Path(out) / own
+    if experiment.about.shares and not fresh:
+        siblings = [Path(out) / other for other in experiment.about.shares if other != own]
+        taken = take_over(cases, experiment.code(scale), folder, siblings)
+        if taken:
+            print(f"{own}: taken over from its siblings: {taken}", file=sys.stderr, flush=True)
     swept = sweep(
         cases,
         experiment.compute,
@@ -184,6 +191,15 @@ def run(
     )
     _write(result, Store(folder))
     return result
+
+
+def _check_data(names: tuple[str, ...]) -> None:
+    """Refuse to begin without data sets that the cases need."""
+    if names:
+        from ..data.recorded import check_there  # it imports torch, as whatever reads data does
+
+        for one in names:
+            check_there(one)
 
 
 def _write(result: Result, store: Store) -> None:

@@ -194,7 +194,6 @@ class Store:
             code: the fingerprint of the code that computed it.
             data: the data files that it read, with their checksums.
         """
-        key = case.key()
         settings = json.dumps(case.model_dump(mode="json"), indent=2).encode()
         whole = {"case.json": settings, **files}
         about = {
@@ -207,9 +206,35 @@ class Store:
             "sha256": {name: sha256(body) for name, body in whole.items()},
         }
         whole["run.json"] = seal(json.dumps(about, indent=2)).encode()
+        self._put(case, whole)
+
+    def copy(self, case: Case, other: "Store") -> bool:
+        """Take the run of a case over from another store, as it is; False if it is busy here.
+
+        Args:
+            case: the settings.
+            other: a store with a run of them, which is checked first.
+
+        Raises:
+            Corrupt: the run is damaged there.
+            AdvlabError: it cannot be read there or written here.
+        """
+        if other.read(case) is None:
+            return False
+        key = case.key()
+        self.open()
+        with self.lock(key, 0.0) as mine:
+            if not mine:
+                return False
+            self._put(case, {file.name: file.read_bytes() for file in (other.root / key).iterdir()})
+        return True
+
+    def _put(self, case: Case, files: Mapping[str, bytes]) -> None:
+        """Make these files the run of a case (its lock is held), by one rename."""
+        key = case.key()
         with self._writing(), self._partial(key) as part:
             part.mkdir()
-            for name, body in whole.items():
+            for name, body in files.items():
                 write_synced(part / name, body)
             sync_folder(part)
             if self.has(case):

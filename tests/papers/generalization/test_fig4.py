@@ -9,14 +9,18 @@ from advlab import lab
 from advlab.core.randomness import generator
 from advlab.data import zeros_and_ones
 from advlab.papers.generalization.experiments import fig4
+from advlab.papers.generalization.experiments._parts.penalty_runs import samples
 
 
-def table(gain=(3.0, 2.0, 4.0), cost=(0.1, -0.2, 0.0), source="mnist") -> pl.DataFrame:
+def table(
+    gain=(3.0, 2.0, 4.0), cost=(0.1, -0.2, 0.0), source="mnist", fitted=100.0
+) -> pl.DataFrame:
     noise = 0.1 * np.random.default_rng(0).standard_normal((2, 10))
     rows = []
     for i, n in enumerate((10, 50, 200)):
         for seed in range(10):
             row = {"n": n, "seed": seed, "source": source}
+            row |= {"train_standard": 100.0, "train_adversarial": fitted}
             rows.append({**row, "penalty": 0.0, "standard": 99.0, "adversarial": 80.0})
             better = {"standard": 99 + cost[i] + noise[0, seed]}
             better["adversarial"] = 80 + gain[i] + noise[1, seed]
@@ -31,16 +35,20 @@ def outcomes(rows: pl.DataFrame) -> list[str]:
 
 
 def test_verdicts_support_a_table_in_which_the_claims_hold():
-    assert outcomes(table()) == ["supported", "supported"]
+    assert outcomes(table()) == ["supported"] * 3
 
 
 def test_a_loss_at_one_n_is_forgiven_and_a_loss_at_most_n_is_not():
-    assert outcomes(table(gain=(3.0, -2.0, 4.0))) == ["supported", "supported"]
-    assert outcomes(table(gain=(3.0, -2.0, -4.0))) == ["refuted", "supported"]
+    assert outcomes(table(gain=(3.0, -2.0, 4.0))) == ["supported"] * 3
+    assert outcomes(table(gain=(3.0, -2.0, -4.0))) == ["refuted", "supported", "supported"]
 
 
 def test_two_points_of_standard_accuracy_at_one_n_are_too_many():
-    assert outcomes(table(cost=(0.0, -2.0, 0.0))) == ["supported", "refuted"]
+    assert outcomes(table(cost=(0.0, -2.0, 0.0))) == ["supported", "refuted", "supported"]
+
+
+def test_training_accuracy_below_the_printed_100_refutes():
+    assert outcomes(table(fitted=99.0)) == ["supported", "supported", "refuted"]
 
 
 @pytest.mark.parametrize(("source", "words"), [("mnist", "MNIST 0"), ("stand-in", "stand-in")])
@@ -68,8 +76,8 @@ def test_a_heavy_penalty_unlearns_and_samples_do_not_depend_on_it():
         fig4.Case(n=20, penalty=lam, source="stand-in", width=16, steps=60, tested=200, radius=1.0)
         for lam in (0.0, 1.0)
     ]
-    samples = [fig4._samples(case) for case in cases]
-    assert torch.equal(samples[0][0], samples[1][0])
+    drawn = [samples(case) for case in cases]
+    assert torch.equal(drawn[0][0], drawn[1][0])
     without, heavy = (fig4.compute(case)["standard"].item() for case in cases)
     assert without > 95
     assert heavy < 80

@@ -86,6 +86,7 @@ class About(Config):
         seconds: time on two cores at each scale there is.
         claims: label to claim (`report.theorem("...")` and its like); bare words are our own.
         reduced: what is smaller than in the paper, at each scale where something is.
+        data: names of the data sets that it reads at every scale but smoke.
         looks: how many runs of this experiment at laptop scale or above had been seen when its
             rules were fixed. Whoever changes a rule after a look raises it by one: the deciding run
             then draws from seeds that no look has used.
@@ -97,6 +98,7 @@ class About(Config):
     seconds: dict[Scale, PositiveFloat]
     claims: dict[str, Claim]
     reduced: dict[Scale, str] = Field(default_factory=dict)
+    data: tuple[str, ...] = ()
     looks: NonNegativeInt = 0
 
     @field_validator("claims", mode="before")

@@ -145,6 +145,7 @@ def run(
     if not cases:
         raise AdvlabError("a recipe with at least one case", f"{experiment.name} at {scale}: none")
     backend_of(backend, jobs, address, Limits(timeout, memory))  # mistakes leave no folder behind
+    _check_data(experiment.about, scale)
     own = own_folder(Path(out), experiment.name, experiment.source)
     experiment, folder = replace(experiment, name=own), Path(out) / own
     swept = sweep(
@@ -184,6 +185,17 @@ def run(
     )
     _write(result, Store(folder))
     return result
+
+
+def _check_data(about: About, scale: Scale) -> None:
+    """Refuse to begin without the data: no case could be computed."""
+    if scale == "smoke" or not about.data:
+        return
+    from ..data.registry import located  # it imports torch, as whatever reads data does
+
+    for name in about.data:
+        for split in ("train", "test"):
+            located(name, split)
 
 
 def _write(result: Result, store: Store) -> None:

@@ -20,7 +20,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-import numpy as np
 import polars as pl
 import torch
 from pydantic import NonNegativeInt, PositiveFloat, PositiveInt
@@ -44,6 +43,8 @@ NAME = "purification/images"
 """Streams of these runs; trials that chose settings used others, on other images."""
 RUNS = "image_runs"
 """The folder of the shared runs, beside those of the figures."""
+DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+"""Where networks are trained: the paper's own sizes want a GPU."""
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 ABOVE = " above "
 CLEAN = "clean"
@@ -151,20 +152,32 @@ class Trainings:
         net = start_network(self.settings)
         if history:
             net.load_state_dict(state_of(self.run(*history)))
-        return net.eval()
+        return net.to(DEVICE).eval()
 
     def filters(self, *history: str) -> Tensor:
-        """The first layer's weights."""
-        return self.network(*history).get_submodule(self.settings.first_layer).weight.detach()
+        """The first layer's weights, on the CPU."""
+        layer = self.network(*history).get_submodule(self.settings.first_layer)
+        return layer.weight.detach().cpu()  # type: ignore[union-attr, operator]
 
     def perturbations(self, *history: str) -> Tensor:
         """Of the first held-out images, against this network."""
         return torch.from_numpy(self.run(*history).arrays["perturbations"])
 
-    def accuracy(self, name: Literal["clean", "robust"], *history: str) -> float:
-        """On held-out images; the robust one is an upper bound, against the main attacker."""
-        rows = self.run(*history).table.filter(part="accuracy", attacker=self.settings.attacker)
-        return rows[name].item()
+    def accuracies(
+        self, *history: str, attacker: AttackerName | None = None
+    ) -> dict[str, float]:
+        """Clean and robust accuracy on held-out images; the robust one is an upper bound.
+
+        Args:
+            history: of the network.
+            attacker: whom it is judged against, the main one if left out.
+        """
+        name = attacker or self.settings.attacker
+        rows = self.run(*history).table.filter(part="accuracy", attacker=name)
+        if rows.is_empty():
+            found = judged(self.network(*history), parts_of(self.settings), name, self.settings.seed)
+            rows = pl.DataFrame([found])
+        return {"clean": rows["clean"].item(), "robust": rows["robust"].item()}
 
     @property
     def held_out(self) -> tuple[Tensor, Tensor]:
@@ -210,6 +223,7 @@ def train_phase(run: ImageRun) -> lab.Computed:
     if before:
         net.load_state_dict(state_of(Trainings(run).run(*before)))
     hooks = _frozen(run, net, layer) if layer else []
+    net = net.to(DEVICE)
     train, per_epoch = parts.train, -(-len(parts.train.y) // run.batch)
     log = fit(
         net,
@@ -231,7 +245,7 @@ def train_phase(run: ImageRun) -> lab.Computed:
     return lab.Computed(
         pl.concat([_activity(net, log, per_epoch), _accuracies(run, net, parts)], how="diagonal"),
         {
-            **{f"state/{name}": value.numpy() for name, value in net.state_dict().items()},
+            **{f"state/{name}": one.cpu().numpy() for name, one in net.state_dict().items()},
             "filters": log.probe("filters")[:, 0].numpy(),
             "perturbations": _perturbations(run, net, parts).numpy(),
         },
@@ -297,7 +311,7 @@ def judged(
     net: nn.Module, parts: ImageParts, attacker: AttackerName, seed: int
 ) -> dict[str, float | str]:
     """Clean and robust accuracy on the held-out images; PGD finds an upper bound of the latter."""
-    x, y = parts.held_out
+    x, y = (one.to(DEVICE) for one in parts.held_out)
     right = scores(net, x).argmax(1) == y
     rng = generator(NAME, "judge", attacker, seed)
     ball, margin = attackers.BALLS[attacker], resolve("margin")
@@ -320,11 +334,6 @@ def scores(net: nn.Module, x: Tensor) -> Tensor:
 
 
 def _perturbations(run: ImageRun, net: nn.Module, parts: ImageParts) -> Tensor:
-    x, y = (one[:SHOWN] for one in parts.held_out)
+    x, y = (one[:SHOWN].to(DEVICE) for one in parts.held_out)
     ball, rng = attackers.BALLS[run.attacker], generator(NAME, "shown", run.seed)
-    return attackers.SHOWN(ModelLoss(net, y, cross_entropy), x, ball, rng=rng).x - x
-
-
-def numbers(values: Any) -> np.ndarray:
-    """Tensors as arrays, for pictures."""
-    return values.detach().cpu().contiguous().numpy()
+    return attackers.SHOWN(ModelLoss(net, y, cross_entropy), x, ball, rng=rng).x.cpu() - x.cpu()

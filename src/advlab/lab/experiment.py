@@ -193,9 +193,9 @@ def _check_data(about: About, scale: Scale) -> None:
         return
     from ..data.registry import located  # it imports torch, as whatever reads data does
 
-    for name in about.data:
+    for data_set in about.data:
         for split in ("train", "test"):
-            located(name, split)
+            located(data_set, split)
 
 
 def _write(result: Result, store: Store) -> None:

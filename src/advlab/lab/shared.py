@@ -23,6 +23,7 @@ from .case import Case, Computed
 from .store import Store, Stored
 
 _place: ContextVar[tuple[Path, bool] | None] = ContextVar("folder of shared runs", default=None)
+_memory: ContextVar[dict[str, Stored] | None] = ContextVar("shared runs in memory", default=None)
 
 
 @contextmanager
@@ -40,9 +41,21 @@ def sharing(folder: Path, reuse: bool = False) -> Iterator[None]:
         _place.reset(token)
 
 
-def shared(
-    case: Case, compute: Callable[[Any], pl.DataFrame | Computed], name: str
-) -> Stored:
+@contextmanager
+def remembering(memory: dict[str, Stored]) -> Iterator[None]:
+    """Outside of a sweep, keep shared runs in memory; inside of it they are stored anyway.
+
+    Args:
+        memory: where they are kept, unless a block around this one has a memory already.
+    """
+    token = _memory.set(memory if _memory.get() is None else _memory.get())
+    try:
+        yield
+    finally:
+        _memory.reset(token)
+
+
+def shared(case: Case, compute: Callable[[Any], pl.DataFrame | Computed], name: str) -> Stored:
     """The run of a case that several experiments read; computed here if nobody has yet.
 
     Whoever else needs it meanwhile waits. The data files that it was made from count as read by the
@@ -55,18 +68,25 @@ def shared(
         name: the folder of such runs.
 
     Returns:
-        Rows and arrays. Outside of a sweep nothing is stored: they are computed every time.
+        Rows and arrays. Outside of a sweep nothing is stored: they are computed every time, but
+        for those that `remembering` kept.
 
     Example:
         lab.shared(Training(seed=0), train, "trainings").arrays["weights"]
     """
     place = _place.get()
     if place is None:
-        with recording() as data:
-            made = compute(case)
-        record(data)
-        made = made if isinstance(made, Computed) else Computed(made)
-        return Stored(made.table, dict(made.arrays), seconds=0.0, data=data)
+        memory, key = _memory.get(), f"{name}/{case.key()}"
+        run = memory.get(key) if memory else None
+        if run is None:
+            with recording() as data:
+                made = compute(case)
+            made = made if isinstance(made, Computed) else Computed(made)
+            run = Stored(made.table, dict(made.arrays), seconds=0.0, data=data)
+            if memory is not None:
+                memory[key] = run
+        record(run.data)
+        return run
     from .sweep import sweep  # a sweep calls compute, which calls this
 
     folder, reuse = place

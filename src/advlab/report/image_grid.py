@@ -58,7 +58,8 @@ def image_grid(
     if not high > low:
         raise AdvlabError("high above low", f"{low} and {high}")
     made = {
-        name: tile_pixels(name, values, name in signed, low, high, tile) for name, values in rows.items()
+        name: tile_pixels(name, values, name in signed, low, high, tile)
+        for name, values in rows.items()
     }
     side = max(max(one.shape[1:3]) for one in made.values())
     count = max(len(one) for one in made.values())

@@ -1,7 +1,7 @@
 """Rows of images inside a chart: pictures as rows of a table, drawn from it like all else.
 
-    compute: tile_rows(filters, row="clean", signed=True)   # rows of the stored table
-    figure: tile_chart(table.filter(part="tile"))
+compute: tile_rows(filters, row="clean", signed=True)   # rows of the stored table
+figure: tile_chart(table.filter(part="tile"))
 """
 
 from collections.abc import Sequence

@@ -15,7 +15,7 @@ import polars as pl
 from .... import lab
 from ....measure.correlations import neuron_correlations
 from ....report import Claims, Verdict, empirical, ours
-from ....report.charts import AnyChart, panels, points
+from ....report.charts import AnyChart, panels, points, stacked
 from ....report.tiles import tile_chart
 from ._parts import image_scales as scales
 from ._parts.image_runs import ImageSettings, Trainings
@@ -80,7 +80,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
         )
         for column, words in looks.items()
     ]  # fmt: skip
-    return panels([grid, *charts], columns=1)
+    return stacked(grid, panels(charts))
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
@@ -90,7 +90,10 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     return [
         claims.above("robust", gains, 0.15, what="robust accuracy gained"),
         claims.above(
-            "same", scales.ended(table, "identity"), 0.9, what="share of filters most like themselves"
+            "same",
+            scales.ended(table, "identity"),
+            0.9,
+            what="share of filters most like themselves",
         ),
         claims.below("cleaner", shares, 0.9, what="ratio of high-frequency shares of filters"),
     ]

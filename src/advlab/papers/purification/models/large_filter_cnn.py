@@ -60,7 +60,7 @@ class LargeFilterCNN(nn.Module):
         self.layers.add_module("flatten", nn.Flatten())
         self.layers.add_module("dense", nn.Linear(width * side**2, classes))
         with torch.no_grad():
-            self.layers.get_submodule("conv1").weight.mul_(start_scale)
+            self.layers.get_parameter("conv1.weight").mul_(start_scale)
 
     @classmethod
     def draw(cls, rng: torch.Generator, **settings: int | float) -> "LargeFilterCNN":

@@ -16,7 +16,7 @@ BALLS: dict[AttackerName, Ball] = {
     "l2(1, 0.25)": Ball("l2", 1.0, box=BOX),
 }
 NOISE: dict[AttackerName, float] = {"l2(0.5, 0.12)": 0.12, "l2(1, 0.25)": 0.25}
-JUDGE = PGD(steps=20, step_size=0.125, climb="cross_entropy")
+JUDGE = PGD(steps=20, step_size=0.125, climb="cross_entropy", early_exit=True)
 """Finds the robust accuracies, which are upper bounds."""
 SHOWN = PGD(steps=20, step_size=0.125, random_start=False)
 """Finds the perturbations that are looked at: from the image itself, without a random part."""

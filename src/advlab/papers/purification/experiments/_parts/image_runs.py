@@ -139,12 +139,14 @@ class Trainings:
 
     settings: ImageSettings
     _read: dict[tuple[str, ...], lab.Stored] = field(default_factory=dict)
+    _memory: dict[str, lab.Stored] = field(default_factory=dict)
 
     def run(self, *history: str) -> lab.Stored:
         """What the last phase of a history left."""
         if history not in self._read:
             run = ImageRun(**self.settings.of_runs(), history=history)
-            self._read[history] = lab.shared(run, train_phase, RUNS)
+            with lab.remembering(self._memory):
+                self._read[history] = lab.shared(run, train_phase, RUNS)
         return self._read[history]
 
     def network(self, *history: str) -> nn.Module:
@@ -163,9 +165,7 @@ class Trainings:
         """Of the first held-out images, against this network."""
         return torch.from_numpy(self.run(*history).arrays["perturbations"])
 
-    def accuracies(
-        self, *history: str, attacker: AttackerName | None = None
-    ) -> dict[str, float]:
+    def accuracies(self, *history: str, attacker: AttackerName | None = None) -> dict[str, float]:
         """Clean and robust accuracy on held-out images; the robust one is an upper bound.
 
         Args:
@@ -175,7 +175,9 @@ class Trainings:
         name = attacker or self.settings.attacker
         rows = self.run(*history).table.filter(part="accuracy", attacker=name)
         if rows.is_empty():
-            found = judged(self.network(*history), parts_of(self.settings), name, self.settings.seed)
+            found = judged(
+                self.network(*history), parts_of(self.settings), name, self.settings.seed
+            )
             rows = pl.DataFrame([found])
         return {"clean": rows["clean"].item(), "robust": rows["robust"].item()}
 
@@ -297,9 +299,8 @@ def _activity(net: nn.Module, log: Any, per_epoch: int) -> pl.DataFrame:
 
 def judges(run: ImageRun) -> list[AttackerName]:
     """Against whom a network is judged: its last attacker; a clean one against the main one."""
-    trained = [phase.partition(ABOVE)[0] for phase in run.history]
-    last = [name for name in attackers.BALLS if name == trained[-1]]
-    return list(dict.fromkeys([*last, run.attacker]))
+    last = run.history[-1].partition(ABOVE)[0]
+    return [name for name in attackers.BALLS if name in (last, run.attacker)]
 
 
 def _accuracies(run: ImageRun, net: nn.Module, parts: ImageParts) -> pl.DataFrame:

@@ -285,9 +285,7 @@ def table1() -> Specimen:
         measured=("clean", "robust"),
         controls={
             NOTHING: Null(table(random=(0.48, 0.03), pretrained=(0.48, 0.03)), ("robust",)),
-            "a start that does harm": Null(
-                table(pretrained=(0.35, 0.15)), ("no worse", "clean")
-            ),
+            "a start that does harm": Null(table(pretrained=(0.35, 0.15)), ("no worse", "clean")),
             "an attack that is too weak": Null(table(clean=(0.48, 0.3)), ("fooled", "robust")),
         },
     )

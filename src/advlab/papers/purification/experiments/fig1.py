@@ -6,8 +6,8 @@ are the same filters, cleaner (section 1). We add the control that the paper doe
 training that goes on for as many epochs, and two numbers for "cleaner": the share of a filter's
 energy at periods below four pixels, and the correlation of neighbouring pixels.
 
-At paper scale AlexNet is trained against l2(1, 0.25) for 50 + 50 epochs: a GPU is expected, about an
-hour per seed on one.
+At paper scale AlexNet is trained against l2(1, 0.25) for 50 + 50 epochs: a GPU is expected, about
+an hour per seed on one.
 """
 
 import polars as pl

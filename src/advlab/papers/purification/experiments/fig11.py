@@ -4,11 +4,12 @@ The three stages of section 8.2: adversarial training of all layers; layers belo
 those from l on are drawn anew and trained clean; these are then trained adversarially. Channels of
 layer l are shown at the end of each stage by activation maximisation: random, clean, robust. The
 paper does so for nine layers of ResNet-34, finds robust accuracy 0 % after the second stage though
-the layers below are robust, and reports theta of layer l in Figure 2. The control goes on with clean
-training for as many epochs as the third stage.
+the layers below are robust, and reports theta of layer l in Figure 2. The control goes on with
+clean training for as many epochs as the third stage.
 
-The paper stops the third stage when accuracies are those of the first; here it takes all its epochs.
-At paper scale layer 27 of ResNet-34, T = 50: a GPU is expected, about five hours per seed on one.
+The paper stops the third stage when accuracies are those of the first; here it takes all its
+epochs. At paper scale layer 27 of ResNet-34, T = 50: a GPU is expected, about five hours per seed
+on one.
 """
 
 import polars as pl
@@ -38,9 +39,9 @@ ABOUT = lab.About(
     claims={
         "fooled": empirical("After clean training above robust layers robust accuracy is below "
                             "0.05"),
-        "smoother": empirical("Features of layer l are purer after the third stage: the correlation "
-                              "of their neighbouring pixels is more than 0.05 above that of the "
-                              "second stage, and of the control"),
+        "smoother": empirical("Features of layer l are purer after the third stage: the "
+                              "correlation of their neighbouring pixels is more than 0.05 above "
+                              "that of the second stage, and of the control"),
         "gap": empirical("Adversarial training keeps the neurons of layer l: theta(w, w') is more "
                          "than 0.3 above theta(w0, w') on average"),
         "kept": empirical("and theta(w, w') is above 0.8 for more than half of them"),

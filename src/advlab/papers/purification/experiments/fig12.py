@@ -3,8 +3,8 @@
 First row: squared error of Lasso reconstructions against the share of nonzeros, from random, clean
 and robust features. The paper: robust features need the fewest, random ones the most. Second row:
 adversarial perturbations of the clean network (clean_delta) and of the robust one (robust_delta),
-scaled like images (footnote 19), from robust features. The paper: clean_delta needs many more, though
-it lies in their span (Remark 8.2, regression error below 5e-5 for AlexNet).
+scaled like images (footnote 19), from robust features. The paper: clean_delta needs many more,
+though it lies in their span (Remark 8.2, regression error below 5e-5 for AlexNet).
 
 The control is the dictionary of a network whose clean training went on for as many epochs. At paper
 scale AlexNet and 100 images: a GPU is expected for the training, about an hour per seed on one.

@@ -1,8 +1,8 @@
 """Figure 13: purification happens against several attackers, and more against stronger ones.
 
-Channels of one deep layer by activation maximisation, for the clean network and for networks trained
-from it against several attackers (section 8.4; layer 27 of ResNet-34, four attackers). Our number is
-the correlation of neighbouring pixels of these pictures.
+Channels of one deep layer by activation maximisation, for the clean network and for networks
+trained from it against several attackers (section 8.4; layer 27 of ResNet-34, four attackers). Our
+number is the correlation of neighbouring pixels of these pictures.
 
 At laptop scale the two attackers are linf(4/255) and linf(8/255). At paper scale all four: a GPU is
 expected, about eight hours per seed on one.

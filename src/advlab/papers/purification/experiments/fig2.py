@@ -4,15 +4,15 @@ theta(a, b) = |<a, b>| / (|a| |b|) between the weights of a neuron at the start 
 training (w) and after adversarial training from there (w'), and between different neurons. The
 principle (section 1): for most neurons theta(w0, w) and theta(w0, w') are at most 0.2 and theta(w,
 w') is at least 0.8; for most pairs theta(w_i, w_j) is at most 0.2. Figure 2 has it for the first
-layer of AlexNet and, by three stages, for layers of ResNet-34; the latter is
-`purification/fig11` here.
+layer of AlexNet and, by three stages, for layers of ResNet-34; the latter is `purification/fig11`
+here.
 
 Two things that the paper does not show decide what this is worth, and stand beside it: theta(w, w')
 after as many more *clean* epochs (control), and the scale of the start. Under BatchNorm a smaller
 start gives the same network, and its filters turn further from where they began.
 
-At paper scale AlexNet is trained against l2(1, 0.25) from its own start: a GPU is expected, about an
-hour per seed on one.
+At paper scale AlexNet is trained against l2(1, 0.25) from its own start: a GPU is expected, about
+an hour per seed on one.
 """
 
 import polars as pl

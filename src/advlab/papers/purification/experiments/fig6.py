@@ -2,9 +2,9 @@
 
 Images that excite single channels of a deep layer most, by gradient steps with a decay to black
 (footnote 16), for the clean network, its control (clean training that goes on) and the
-adversarially trained network: the same channels, from the same random images. The paper shows a deep
-layer of ResNet trained against l2(1, 0.25): the dense mixture vanishes. Our number for it is the
-correlation of neighbouring pixels, about 0 for noise and 0.9 for natural images.
+adversarially trained network: the same channels, from the same random images. The paper shows a
+deep layer of ResNet trained against l2(1, 0.25): the dense mixture vanishes. Our number for it is
+the correlation of neighbouring pixels, about 0 for noise and 0.9 for natural images.
 
 At paper scale layer 27 of ResNet-34, 2000 gradient steps: a GPU is expected, about three hours per
 seed on one.

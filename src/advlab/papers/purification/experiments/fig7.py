@@ -1,8 +1,8 @@
 """Figure 7: perturbations of the clean network are noise, those of the robust one are like images.
 
 Adversarial perturbations of the same held-out images before and after adversarial training, and of
-the control, found by 20 steps of PGD from the image itself. The paper shows ResNet-34: dense before,
-"more aligned with actual images" after (section 5.2; numbers on sparsity are in
+the control, found by 20 steps of PGD from the image itself. The paper shows ResNet-34: dense
+before, "more aligned with actual images" after (section 5.2; numbers on sparsity are in
 `purification/fig12`). Our numbers are the share of a perturbation's energy at periods below four
 pixels, and the correlation of neighbouring pixels.
 

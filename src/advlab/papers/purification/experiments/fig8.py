@@ -4,10 +4,11 @@ The first layer's filters after several epochs of clean training (section 6.1, "
 winning process"; AlexNet). Our number: the share of filters that are most like what they will be at
 the end, among all filters of the end. Chance is one over their number.
 
-The theory says more: the random start decides. `start` asks that of images too, which the paper does
-not claim: whether filters of the end are most like their own start.
+The theory says more: the random start decides. `start` asks that of images too, which the paper
+does not claim: whether filters of the end are most like their own start.
 
-At paper scale AlexNet is trained for 50 epochs: a GPU is expected, about ten minutes per seed on one.
+At paper scale AlexNet is trained for 50 epochs: a GPU is expected, about ten minutes per seed on
+one.
 """
 
 import polars as pl
@@ -29,8 +30,8 @@ ABOUT = lab.About(
     data=scales.DATA,
     reduced=scales.reduced("AlexNet"),
     claims={
-        "early": empirical("After a third of clean training more than 90 % of the filters alive are "
-                           "most like themselves at its end"),
+        "early": empirical("After a third of clean training more than 90 % of the filters alive "
+                           "are most like themselves at its end"),
         "emerge": empirical("Filters emerge gradually: on average theta with the end is more than "
                             "0.3 higher after a third of training than at the start, and more "
                             "than 0.02 lower than 1"),

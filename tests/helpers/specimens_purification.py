@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import polars as pl
 from nulls import Null, Specimen
+from specimens_purification_images import SPECIMENS as IMAGES
 from specimens_purification_others import SPECIMENS as OTHERS
 
 from advlab.papers.purification.experiments._parts.clean_then_adversarial_claims import RULES
@@ -114,4 +115,5 @@ def clean_then_adversarial() -> Specimen:
 SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "purification/clean_then_adversarial": clean_then_adversarial,
     **OTHERS,
+    **IMAGES,
 }

@@ -8,6 +8,9 @@ from .case import blocks as blocks
 from .experiment import Experiment as Experiment
 from .experiment import load as load
 from .experiment import run as run
+from .shared import remembering as remembering
+from .shared import shared as shared
 from .store import Store as Store
+from .store import Stored as Stored
 from .sweep import Swept as Swept
 from .sweep import sweep as sweep

@@ -86,11 +86,11 @@ class About(Config):
         seconds: time on two cores at each scale there is.
         claims: label to claim (`report.theorem("...")` and its like); bare words are our own.
         reduced: what is smaller than in the paper, at each scale where something is.
+        data: the data sets ("mnist", "cifar10") that every scale but smoke reads: without them it
+            says so before anything is written.
         looks: how many runs of this experiment at laptop scale or above had been seen when its
             rules were fixed. Whoever changes a rule after a look raises it by one: the deciding run
             then draws from seeds that no look has used.
-        data: the data sets ("mnist", "cifar10") without which a scale cannot run: it then says so
-            before anything is written.
         shares: other experiments with the same `compute`: what they have stored of the same cases
             is taken over, and nothing is computed twice (`lab.sharing`).
     """
@@ -101,8 +101,8 @@ class About(Config):
     seconds: dict[Scale, PositiveFloat]
     claims: dict[str, Claim]
     reduced: dict[Scale, str] = Field(default_factory=dict)
+    data: tuple[str, ...] = ()
     looks: NonNegativeInt = 0
-    data: dict[Scale, tuple[str, ...]] = Field(default_factory=dict)
     shares: tuple[str, ...] = ()
 
     @field_validator("claims", mode="before")

@@ -146,7 +146,7 @@ def run(
     if not cases:
         raise AdvlabError("a recipe with at least one case", f"{experiment.name} at {scale}: none")
     backend_of(backend, jobs, address, Limits(timeout, memory))  # mistakes leave no folder behind
-    _check_data(experiment.about.data.get(scale, ()))
+    _check_data(experiment.about.data if scale != "smoke" else ())
     own = own_folder(Path(out), experiment.name, experiment.source)
     experiment, folder = replace(experiment, name=own), Path(out) / own
     if experiment.about.shares and not fresh:

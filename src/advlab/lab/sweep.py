@@ -23,6 +23,7 @@ from .case import Case, Computed
 from .loader import find
 from .local import Limits, Lost
 from .progress import SweepProgress
+from .shared import sharing
 from .store import Corrupt, ReadOnly, Store, Stored, encode
 from .threads import one_thread
 
@@ -314,7 +315,7 @@ def _settle(
         began()
         start = time.perf_counter()
         try:
-            with one_thread(), recording() as data:
+            with one_thread(), sharing(store.root.parent, work.reuse), recording() as data:
                 files = encode(work.compute(case))
         except Exception as error:
             store.write_failure(case, error)

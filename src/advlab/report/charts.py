@@ -17,7 +17,7 @@ from .theme import CATEGORIES, TICKS
 
 WIDTH, HEIGHT = 260, 210
 
-AnyChart = alt.Chart | alt.LayerChart | alt.ConcatChart
+AnyChart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.VConcatChart
 DASHED = "theory"
 """The legend's word for dashed lines."""
 HUES = ["#D7263D", "#1E88E5", "#D81B9A", "#8C8C8C"]
@@ -154,6 +154,13 @@ def panels(charts: Sequence[AnyChart], *, title: str = "", columns: int = 3) -> 
     )
     shared = len(set().union(*(_hues(chart) for chart in charts))) <= 1
     return together if shared else together.resolve_scale(color="independent")
+
+
+def stacked(*charts: AnyChart, title: str = "") -> alt.VConcatChart:
+    """Charts one below the other: a grid of pictures, then panels; each as wide as it is alone."""
+    return alt.VConcatChart(
+        vconcat=list(charts), spacing=28, title=title or alt.Undefined
+    ).resolve_scale(color="independent")
 
 
 @dataclass(frozen=True)

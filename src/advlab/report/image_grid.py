@@ -58,7 +58,8 @@ def image_grid(
     if not high > low:
         raise AdvlabError("high above low", f"{low} and {high}")
     made = {
-        name: _tiles(name, values, name in signed, low, high, tile) for name, values in rows.items()
+        name: tile_pixels(name, values, name in signed, low, high, tile)
+        for name, values in rows.items()
     }
     side = max(max(one.shape[1:3]) for one in made.values())
     count = max(len(one) for one in made.values())
@@ -110,10 +111,19 @@ def _strip(tiles: np.ndarray, side: int) -> np.ndarray:
     return out
 
 
-def _tiles(
+def tile_pixels(
     name: str, values: ArrayLike, signed: bool, low: float, high: float, tile: int
 ) -> np.ndarray:
-    """Images as bytes, (n, height, width, 3), enlarged by a whole number."""
+    """Images as bytes, (n, height, width, 3), enlarged by a whole number.
+
+    Args:
+        name: what errors call them.
+        values: as a row of `image_grid`.
+        signed: whether zero is mid-grey.
+        low: what is black otherwise.
+        high: what is white.
+        tile: the least side that they are enlarged to.
+    """
     images = np.asarray(values, dtype=float)
     images = images[:, None] if images.ndim == 3 else images
     if images.ndim != 4 or images.shape[1] not in CHANNELS or 0 in images.shape:

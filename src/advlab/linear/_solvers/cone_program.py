@@ -52,7 +52,9 @@ class ConeProgram:
         one = _column(1, self.sizes[bound], at)
         negative = {key: -1.0 * block for key, block in image.items()}
         if q == 2:
-            blocks = {key: sparse.vstack([_zeros(1, b.shape[1]), -1.0 * b]) for key, b in image.items()}
+            blocks = {
+                key: sparse.vstack([_zeros(1, b.shape[1]), -1.0 * b]) for key, b in image.items()
+            }
             blocks[bound] = _sum(blocks.get(bound), sparse.vstack([-one, _zeros(k, one.shape[1])]))
             return self.add([clarabel.SecondOrderConeT(k + 1)], blocks, np.zeros(k + 1))
         if np.isinf(q):
@@ -90,7 +92,9 @@ class ConeProgram:
             return sparse.vstack([top, _zeros(n, width), bottom]).tocsr()[order]
 
         right = np.concatenate([np.zeros(n), np.ones(n), np.zeros(n)])[order]
-        blocks = {key: stacked(sparse.csr_matrix(b), _zeros(n, b.shape[1])) for key, b in margin.items()}
+        blocks = {
+            key: stacked(sparse.csr_matrix(b), _zeros(n, b.shape[1])) for key, b in margin.items()
+        }
         blocks[value] = stacked(eye, none)
         blocks[f"{value}.first"] = stacked(none, -eye)
         first = self.add([clarabel.ExponentialConeT()] * n, blocks, right)

@@ -34,7 +34,5 @@ def in_span(problem: LinearProblem) -> tuple[LinearProblem, Callable[[Array], Ar
     lift = vectors[:, kept] / root
     k = int(kept.sum())
     l2 = problem.l2[:k] / r[:k] ** 2
-    small = replace(
-        problem, x=vectors[:, kept] * root, radii=np.ones(k), l1=np.zeros(k), l2=l2
-    )
+    small = replace(problem, x=vectors[:, kept] * root, radii=np.ones(k), l1=np.zeros(k), l2=l2)
     return small, lambda xi: np.asarray(scaled.T @ (lift @ xi)) / r

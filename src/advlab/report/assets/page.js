@@ -19,6 +19,7 @@
 
   // As many panels in a row as fit, in rows of even length, and as wide as the page allows.
   function fit(spec, width) {
+    if (spec.vconcat) return { ...spec, vconcat: spec.vconcat.map((one) => fit(one, width)) };
     const panels = spec.concat ?? spec.hconcat;
     const columns = Math.min(panels ? panels.length : 1, spec.columns ?? Infinity);
     const most = Math.max(1, Math.floor((width - EDGES + GAP) / (NARROWEST + GAP)));

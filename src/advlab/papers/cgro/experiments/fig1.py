@@ -31,7 +31,7 @@ ABOUT = lab.About(
     title="Adversarial training on CIFAR-10: robust test accuracy falls, clean does not",
     seconds={"smoke": 5, "laptop": 750, "paper": 60000},
     looks=1,
-    data={"laptop": ("cifar10",), "paper": ("cifar10",)},
+    data=("cifar10",),
     shares=("cgro/fig1", "cgro/fig2", "cgro/fig3"),
     reduced={
         "laptop": "1000 and 4000 of 50,000 images, a small network with BatchNorm for "

@@ -37,7 +37,7 @@ ABOUT = lab.About(
     title="Sharpness within and beyond the training radius, and over the epochs",
     seconds={"smoke": 5, "laptop": 500, "paper": 3000},
     looks=1,
-    data={"laptop": ("cifar10", "mnist"), "paper": ("cifar10", "mnist")},
+    data=("cifar10", "mnist"),
     shares=("cgro/fig1", "cgro/fig2", "cgro/fig3"),
     reduced={
         "laptop": "1000 of 50,000 and 60,000 images, a small network with BatchNorm for ResNet9, "

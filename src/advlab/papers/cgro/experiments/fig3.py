@@ -34,7 +34,7 @@ ABOUT = lab.About(
     title="Local and global flatness over training, and the robust generalisation gap",
     seconds={"smoke": 5, "laptop": 300, "paper": 2000},
     looks=1,
-    data={"laptop": ("cifar10",), "paper": ("cifar10",)},
+    data=("cifar10",),
     shares=("cgro/fig1", "cgro/fig2", "cgro/fig3"),
     reduced={
         "laptop": "1000 of 50,000 images, a small network with BatchNorm for ResNet9, Adam against "

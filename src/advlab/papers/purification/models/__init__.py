@@ -1,5 +1,6 @@
 """The networks of the feature purification paper."""
 
+from .large_filter_cnn import LargeFilterCNN as LargeFilterCNN
 from .oracles import PolynomialOracle as PolynomialOracle
 from .oracles import ReLUOracle as ReLUOracle
 from .oracles import ThresholdedOracle as ThresholdedOracle

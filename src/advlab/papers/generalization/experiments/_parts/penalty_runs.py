@@ -95,7 +95,7 @@ def about(item: str, title: str, norm: str) -> lab.About:
         looks=4,
         reduced={"laptop": REDUCED.format(", no clipping" if norm == "l2" else "")},
         claims=CLAIMS,
-        data={"laptop": ("mnist",), "paper": ("mnist",)},
+        data=("mnist",),
     )
 
 

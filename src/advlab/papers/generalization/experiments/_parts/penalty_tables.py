@@ -33,7 +33,7 @@ def about(item: str, attack: str, printed: tuple[float, float]) -> lab.About:
         item=item,
         title=f"L1 penalty for WideResNet34-10 on CIFAR-10, {attack}",
         seconds={"smoke": 5, "laptop": 120, "paper": 1500000},
-        data={"laptop": ("cifar10",), "paper": ("cifar10",)},
+        data=("cifar10",),
         reduced={"laptop": "depth 10 and 8 channels for WideResNet34-10, 1000 images, 2 epochs"},
         claims={
             "a": empirical(

@@ -90,7 +90,7 @@ def test_a_run_leaves_a_model_a_log_and_a_report_and_is_not_repeated(place, caps
     assert again["best"] == about["best"]
     assert log == Path("run/log.csv").read_bytes()
     assert before == {file: file.stat().st_mtime_ns for file in Path("run/evaluation").rglob("*")}
-    assert not [one for one in verify(place / "run" / "evaluation").checked if one.problems]
+    assert not [one for one in verify(place / "run" / "evaluation") if one.problems]
 
 
 def _network():

@@ -67,10 +67,15 @@ def in_child(*arguments):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+# In the first epochs, later on, and in each stage; AWP counts three times per step.
+KILLS = {
+    "pgd": (5, 4, 2), "trades": (15, 12, 5), "free": (12, 13, 4),
+    "clean_then_adversarial": (5, 9, 4), "stages": (5, 10, 8),
+}
 for name in SETTINGS:
     whole, cut = f"{FOLDER}/{name}-whole", f"{FOLDER}/{name}-cut"
     codes = [in_child(name, whole, 0)]
-    codes += [in_child(name, cut, calls) for calls in (5, 8, 2)]
+    codes += [in_child(name, cut, calls) for calls in KILLS[name]]
     codes += [in_child(name, cut, 0)]
     print(json.dumps([name, codes]), flush=True)
 """

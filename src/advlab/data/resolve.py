@@ -236,7 +236,7 @@ def called(function: Callable[..., Any], split: Part) -> tuple[Any, bool]:
         return (function(split), True) if needed else (function(), False)
     except AdvlabError:
         raise
-    except inputs.TROUBLES as error:
+    except (OSError, *inputs.TROUBLES) as error:
         advice = "" if split == "train" else f"return None if there is no {split} part"
         raise AdvlabError(f"data for {split!r}", inputs.whole_line(error), advice) from error
 

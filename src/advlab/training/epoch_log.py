@@ -150,8 +150,10 @@ class KeepBest(Hook):
         self._seen = len(self.log.rows)
         row = self.log.rows[-1]
         value = row[self.column]
+        model = (self.log.average.model if self.log.average else None) or run.model
+        if not all(bool(weight.isfinite().all()) for weight in model.parameters()):
+            return  # the next loss is not finite either, and ends the run
         if self.row is None or value < self.row[self.column]:
-            model = (self.log.average.model if self.log.average else None) or run.model
             kept = model.state_dict()
             self.row, self.weights = row, {k: v.detach().cpu().clone() for k, v in kept.items()}
         elif self.patience and row["epoch"] - self.row["epoch"] >= self.patience:

@@ -152,11 +152,12 @@ def train(
         if compile:
             model.compile()
         try:
-            ended, best = None, None
+            ended, best, start = None, None, {}
             for number, stage in enumerate(stages):
                 if stage.prepare is not None:
                     stage.prepare(model, generator("train", "prepare", rng, number))
                 log.stage, best = stage.name, _judge(chosen, stage, log, held_out, ball)
+                start = {name: one.detach().clone() for name, one in model.state_dict().items()}
                 ended = fit(
                     model,
                     x,
@@ -179,7 +180,7 @@ def train(
                 weight.requires_grad_(trained)
     if ended is None:
         raise AdvlabError("a recipe with at least one stage", "none")
-    kept = _keep(model, log, best, ended.status, _file(folder, stages, log.stage))
+    kept = _keep(model, log, best, ended.status, _file(folder, stages, log.stage), start)
     reason = ended.reason
     if ended.status == "diverged":
         per_epoch = data.per_epoch * stages[0].objective.replays
@@ -319,11 +320,16 @@ def _file(folder: Path | None, stages: list[Stage], name: str) -> Path | None:
 
 
 def _keep(
-    model: nn.Module, log: EpochLog, best: KeepBest | None, status: str, checkpoint: Path | None
+    model: nn.Module,
+    log: EpochLog,
+    best: KeepBest | None,
+    status: str,
+    checkpoint: Path | None,
+    start: Mapping[str, Tensor],
 ) -> str:
     """Put the weights that the run is for into the model: the best, or averaged ones; after a loss
-    that was not finite those of the last checkpoint. Says which."""
-    kept = "the weights are those at which it happened"
+    that was not finite those of the last checkpoint, or of the stage's start. Says which."""
+    kept = ""
     if best is not None and best.row is not None:
         model.load_state_dict(best.weights)
         kept = f"the weights of epoch {best.row['epoch']:g} are kept"
@@ -331,7 +337,10 @@ def _keep(
         state = read_state(checkpoint)
         model.load_state_dict(state["model"])
         kept = f"the weights of step {state['step']} are kept"
-    elif status != "diverged" and log.average is not None and log.average.model is not None:
+    elif status == "diverged":
+        model.load_state_dict(start)
+        kept = "the weights are those from before the stage"
+    elif log.average is not None and log.average.model is not None:
         model.load_state_dict(log.average.model.state_dict())
     model.to(memory_format=torch.contiguous_format)  # type: ignore[call-overload]
     return kept

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = ("threats.md", "extend.md")
+PAGES = ("threats.md", "extend.md", "linear.md")
 
 
 def blocks(page: str) -> list[str]:

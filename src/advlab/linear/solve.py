@@ -96,6 +96,7 @@ def prepare(
     chosen("loss", loss, (*REGRESSION, *CLASSIFICATION))
     order = any_order(norm)
     design = _design(x)
+    check_memory(design.shape, is_sparse(design))
     target = finite("y", y)
     n, d = design.shape
     if target.shape != (n,):
@@ -116,7 +117,6 @@ def prepare(
     unit = np.ones(d) if scales is None else nonnegative("scales", scales)
     if unit.shape != (d,):
         raise AdvlabError(f"scales must have one entry for each of {d} features", unit.shape)
-    check_memory(design.shape, is_sparse(design))
     shift = None
     if fit_intercept and not is_sparse(design):
         shift = weights @ design
@@ -250,7 +250,8 @@ def solve_at(
     if ratio is None and problem.attacked:
         ratio = zero_threshold(problem, problem.radii if eps is None else ready.unit)
     level = 1.0 if eps is None else eps
-    flat = problem.zero_objective == 0 and not problem.loss.classifies
+    size = float(np.abs(problem.y).max(initial=0.0))
+    flat = not problem.loss.classifies and np.ptp(problem.y - problem.constant_fit) <= 1e-14 * size
     if flat or (ratio is not None and problem.attacked and level >= ratio):
         zero = np.zeros(problem.shape[1])
         b = problem.constant_fit

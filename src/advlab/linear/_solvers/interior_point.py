@@ -369,7 +369,7 @@ class InteriorPoint:
         self._factor()
         here = self._cone_slack(self.theta, self.t) if self.round_norm else np.zeros(0)
         total = self._product(self.slack, self.dual, here, self.cone_dual)
-        mean = total / (self.m + int(self.round_norm))
+        mean = total / max(self.m + int(self.round_norm), 1)
         plain = -self.slack * self.dual
         lam = self.nt.point if self.round_norm else np.zeros(0)
         cone_plain = -lam

@@ -32,7 +32,9 @@ def test_each_kind_of_file_gives_the_estimators_model(table, kind, tmp_path, cap
         np.savez(path, x=x, price=y)
     else:
         getattr(table, f"write_{kind}")(path)
-    code = called("fit-linear", path, "--target", "price", "--eps", 0.1, "--out", tmp_path, "--json")
+    code = called(
+        "fit-linear", path, "--target", "price", "--eps", 0.1, "--out", tmp_path, "--json"
+    )
     assert code == 0
     about = json.loads(capsys.readouterr().out)
     model = AdversarialRegressor(eps=0.1, scales="std").fit(x, y)

@@ -108,9 +108,7 @@ def test_no_dual_point_gives_a_bound_above_any_objective(seed, loss, norm, share
     ready = prepare(x, y, norm=norm, loss=loss, l2=l2)
     problem = ready.problem.at_radii(share * ready.unit)
     rng = np.random.default_rng(seed)
-    least = min(
-        problem.objective(size * rng.normal(size=5), rng.normal()) for size in (0, 0.1, 1)
-    )
+    least = min(problem.objective(size * rng.normal(size=5), rng.normal()) for size in (0, 0.1, 1))
     solved = linear.solve_linear(x, y, share, norm, loss, l2=l2) if loss != "logistic" else None
     least = least if solved is None else min(least, solved.objective)
     alpha = problem.weights * rng.uniform(0, 1, len(problem.y))

@@ -64,10 +64,10 @@ def fit_linear(
             radius = float(eps)
         except ValueError:
             raise AdvlabError("--eps as a number, or default", repr(eps)) from None
-    settings = {
-        "norm": order, "eps": radius, "loss": kind, "l1": l1, "l2": l2, "tol": tol,
-        "scales": "std" if scales == "std" else None,
-    }  # fmt: skip
+    settings = dict(  # noqa: C408
+        norm=order, eps=radius, loss=kind, l1=l1, l2=l2, tol=tol,
+        scales="std" if scales == "std" else None,
+    )  # fmt: skip
     found = fitted(x, y, settings)
     about = {"data": Path(data).name, "target": target, "features": names, **found}
     folder = Path(out)

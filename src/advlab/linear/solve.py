@@ -274,8 +274,8 @@ def report(
         status = f"zero: eps is at least eps_0 = {zero:.6g}"
     elif found.unbounded:
         status = (
-            "no minimiser: the data are separable under this attack, the infimum 0 is not attained; "
-            f"the objective here is {found.value:.2g}"
+            "no minimiser: the data are separable under this attack, the infimum 0 is not "
+            f"attained; the objective here is {found.value:.2g}"
         )
     else:
         word = "converged" if converged else "not converged"
@@ -305,8 +305,8 @@ def warning_kind() -> type[Warning]:
 def thresholds(x: Any, y: ArrayLike, norm: str | float = "linf", **settings: Any) -> Thresholds:
     """The zero threshold and the interpolation threshold of a problem, exactly.
 
-    eps_0 is the least radius at which theta = 0 is optimal: ||X'mu||_p / sum |mu| with mu the slopes
-    of the loss at the best constant. The min-norm interpolator is optimal up to 1/max |mu_i| n, mu
+    eps_0 is the least radius at which theta = 0 is optimal: ||X'mu||_p / sum |mu| with mu the
+    slopes of the loss at the best constant. The min-norm interpolator is optimal up to 1/max |mu_i| n, mu
     its multipliers (derived here; for l2 and the squared loss also Ribeiro et al., 2023).
 
     Args:
@@ -333,7 +333,7 @@ def _interpolation(ready: Prepared) -> float:
     found = l2_interpolator(problem)
     if found is None:
         return 0.0
-    theta, _, mu = found
+    _, _, mu = found
     if problem.dual == 2:
         return interpolation_threshold(problem, ready.unit, mu)
     need = dual_size(problem, np.asarray(problem.x.T @ mu))

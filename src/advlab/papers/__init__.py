@@ -52,6 +52,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "fig13",
         "lasso",
         "linf_attacks",
+        "paths",
         "closed_forms",
         "surrogate_limit",
     ),

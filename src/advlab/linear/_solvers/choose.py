@@ -74,9 +74,7 @@ def widest(problem: LinearProblem, found: Found, tolerance: float, max_steps: in
         if best is None or best.relative > 1e-6:
             return found
         apart = separated(problem, best.theta, best.b, tolerance)
-        margins = problem.arguments(
-            problem.scores(best.theta, best.b), problem.attack(best.theta)
-        )
+        margins = problem.arguments(problem.scores(best.theta, best.b), problem.attack(best.theta))
         if apart is not None and float(margins.min()) >= 1 - 1e-6:
             return apart
         ridge *= 0.01

@@ -1,10 +1,11 @@
 """The same problems as cone programmes for Clarabel: any norm, and many classes.
 
-Slower than the structured methods and used where these do not apply: threat norms other than l1, l2
-and linf (power cones), the joint multi-class problem, small exact subproblems, and as a last resort.
+Slower than the structured methods and used where these do not apply: threat norms other than l1,
+l2 and linf (power cones), the joint multi-class problem, small exact subproblems, and as a last resort.
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import clarabel
@@ -52,7 +53,9 @@ class ConeProgram:
         one = _column(1, self.sizes[bound], at)
         negative = {key: -1.0 * block for key, block in image.items()}
         if q == 2:
-            blocks = {key: sparse.vstack([_zeros(1, b.shape[1]), -1.0 * b]) for key, b in image.items()}
+            blocks = {
+                key: sparse.vstack([_zeros(1, b.shape[1]), -1.0 * b]) for key, b in image.items()
+            }
             blocks[bound] = _sum(blocks.get(bound), sparse.vstack([-one, _zeros(k, one.shape[1])]))
             return self.add([clarabel.SecondOrderConeT(k + 1)], blocks, np.zeros(k + 1))
         if np.isinf(q):
@@ -90,7 +93,9 @@ class ConeProgram:
             return sparse.vstack([top, _zeros(n, width), bottom]).tocsr()[order]
 
         right = np.concatenate([np.zeros(n), np.ones(n), np.zeros(n)])[order]
-        blocks = {key: stacked(sparse.csr_matrix(b), _zeros(n, b.shape[1])) for key, b in margin.items()}
+        blocks = {
+            key: stacked(sparse.csr_matrix(b), _zeros(n, b.shape[1])) for key, b in margin.items()
+        }
         blocks[value] = stacked(eye, none)
         blocks[f"{value}.first"] = stacked(none, -eye)
         first = self.add([clarabel.ExponentialConeT()] * n, blocks, right)
@@ -130,7 +135,7 @@ class ConeProgram:
         z, dual = np.array(found.x), np.array(found.z)
         values = {name: z[starts[name] : starts[name] + self.sizes[name]] for name in names}
         edges = np.cumsum([0, *(len(r) for _, r in self.rows)])
-        duals = [dual[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        duals = [dual[a:b] for a, b in pairwise(edges)]
         return ConeAnswer(values, duals, float(found.obj_val), float(found.obj_val_dual),
                           int(found.iterations), str(found.status))  # fmt: skip
 

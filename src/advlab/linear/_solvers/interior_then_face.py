@@ -106,7 +106,9 @@ def interior_then_face(
             attempt = min(attempt, now) / 30
         if best.relative <= tolerance and best.method == "interior point":
             # Good enough, but a face has exact zeros.
-            face = _polished(problem, at, replace(best, least=-np.inf), tolerance, best.steps, inner)
+            face = _polished(
+                problem, at, replace(best, least=-np.inf), tolerance, best.steps, inner
+            )
             best = face if face.relative <= tolerance else best
         if best.relative <= tolerance or stale >= 8:
             break
@@ -129,9 +131,7 @@ def _polished(
 ) -> Found:  # fmt: skip
     with np.errstate(all="ignore"):
         target = 0.1 * tolerance * best.value
-        vertex = follow_faces(
-            problem, face_of(problem, at), at.theta, at.b, target, inner=inner
-        )
+        vertex = follow_faces(problem, face_of(problem, at), at.theta, at.b, target, inner=inner)
     if vertex is None or not np.isfinite(vertex.value):
         return best
     found = from_vertex(vertex, steps, "interior point and face")

@@ -123,7 +123,9 @@ class LinearProblem:
         if self.loss.classifies:
             up = float(self.weights[self.y > 0].sum())
             if self.loss.smooth:
-                return float(np.log(up / (1 - up))) if 0 < up < 1 else float(np.sign(up - 0.5)) * 40.0
+                return (
+                    float(np.log(up / (1 - up))) if 0 < up < 1 else float(np.sign(up - 0.5)) * 40.0
+                )
             return float(np.sign(up - 0.5)) if abs(up - 0.5) > 1e-12 else 0.0
         return location(self.y, self.weights, self.loss)
 

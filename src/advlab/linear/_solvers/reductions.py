@@ -12,8 +12,8 @@ from .problem import LinearProblem, is_sparse
 def in_span(problem: LinearProblem) -> tuple[LinearProblem, Callable[[Array], Array]] | None:
     """For q = 2 and more features than samples: n features, and the way back.
 
-    With x~ = x/radii the objective sees theta~ = radii theta through x~ theta~ and its length, so it
-    is best inside the span of the samples: theta~ = X~'U L^{-1/2} xi with the Gram matrix
+    With x~ = x/radii the objective sees theta~ = radii theta through x~ theta~ and its length, so
+    it is best inside the span of the samples: theta~ = X~'U L^{-1/2} xi with the Gram matrix
     X~X~' = U L U', and the design becomes U L^{1/2}.
     """
     n, d = problem.shape
@@ -34,7 +34,5 @@ def in_span(problem: LinearProblem) -> tuple[LinearProblem, Callable[[Array], Ar
     lift = vectors[:, kept] / root
     k = int(kept.sum())
     l2 = problem.l2[:k] / r[:k] ** 2
-    small = replace(
-        problem, x=vectors[:, kept] * root, radii=np.ones(k), l1=np.zeros(k), l2=l2
-    )
+    small = replace(problem, x=vectors[:, kept] * root, radii=np.ones(k), l1=np.zeros(k), l2=l2)
     return small, lambda xi: np.asarray(scaled.T @ (lift @ xi)) / r

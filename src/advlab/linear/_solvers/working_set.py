@@ -35,7 +35,7 @@ def solve_by_working_sets(
         tolerance: relative gap.
         solve: for the problem with some columns.
         size: of the first working set.
-        start: a solution nearby; its features are in the first set, and its multipliers rank others.
+        start: a solution nearby; its features are in the first set, its multipliers rank others.
         rounds: at most so many.
     """
     d = problem.shape[1]

@@ -314,3 +314,14 @@ def test_small_and_flat_data():
     constant = linear.solve_linear(x, np.full(40, 2.0), 0.1)
     assert not constant.coef.any()
     assert constant.objective < 1e-25
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_the_published_method_comes_down_to_the_same_objective(norm):
+    """Iteratively reweighted ridge regression (Ribeiro et al., 2025), from its idea."""
+    from benchmarks.linear_models import reweighted
+
+    x, y = samples(16, 60, 10)
+    exact = linear.solve_linear(x, y, 0.1, norm, fit_intercept=False)
+    value, _ = reweighted(x, y, 0.1, norm, exact.objective * (1 + 1e-6), 500)
+    assert exact.objective * (1 - 1e-10) <= value <= exact.objective * (1 + 1e-4)

@@ -2,8 +2,8 @@
 
 A face says which features are zero, which are at the bound of an l-infinity norm, which samples sit
 at the kink of the loss and on which side the others are. On a face the problem is smooth with
-linear equations, so Newton's method on its KKT system solves it to rounding: zeros are exact. Signs that
-come out wrong name the next face.
+linear equations, so Newton's method on its KKT system solves it to rounding: zeros are exact.
+Signs that come out wrong name the next face.
 """
 
 from dataclasses import dataclass

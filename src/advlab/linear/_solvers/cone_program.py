@@ -1,7 +1,8 @@
 """The same problems as cone programmes for Clarabel: any norm, and many classes.
 
 Slower than the structured methods and used where these do not apply: threat norms other than l1,
-l2 and linf (power cones), the joint multi-class problem, small exact subproblems, and as a last resort.
+l2 and linf (power cones), the joint multi-class problem, small exact subproblems, and as a last
+resort.
 """
 
 from dataclasses import dataclass, field

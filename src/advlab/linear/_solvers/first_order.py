@@ -1,8 +1,8 @@
 """The last resort for problems too large for a Newton matrix: L-BFGS on smoothed problems.
 
 |r| and the norm are replaced by smooth functions that are at most a little larger; the smoothing
-falls tenfold at a time. Slopes of the smooth problem are a dual point, so the gap is certified here too,
-but it shrinks only as fast as the smoothing does.
+falls tenfold at a time. Slopes of the smooth problem are a dual point, so the gap is certified here
+too, but it shrinks only as fast as the smoothing does.
 """
 
 import numpy as np

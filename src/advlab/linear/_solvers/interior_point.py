@@ -2,8 +2,8 @@
 
 Mehrotra's predictor and corrector, from a primal feasible start. Auxiliary variables:
 t >= N(theta); u per sample for losses with kinks (and c for Huber's); v_j >= |theta_j| where the l1
-norm occurs. They are eliminated one by one, which leaves `NewtonSystem`. For the l2 norm t and theta are in a second-
-order cone with Nesterov-Todd scaling.
+norm occurs. They are eliminated one by one, which leaves `NewtonSystem`. For the l2 norm
+t and theta are in a second-order cone with Nesterov-Todd scaling.
 """
 
 from dataclasses import dataclass

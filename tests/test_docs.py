@@ -15,6 +15,7 @@ PAGES = (
     "recipes.md",
     "measures.md",
     "train.md",
+    "linear.md",
     "../README.md",
 )
 

@@ -297,9 +297,50 @@ def high_dimension(name: str) -> Specimen:
     )
 
 
+# Exact paths
+
+PATHS = {
+    "distance from the link": (0.03, 0.5, ("p1", "p2")),
+    "distance from theta*": (0.1, None, ("p5",)),
+    "threshold over population": (1.0, 0.8, ("p7",)),
+    "thresholds hold": (1.0, 0.0, ("p6",)),
+    "gap": (1e-12, None, ()),
+    "threshold over square-root lasso": (np.sqrt(np.pi / 2), 1.0, ("p3",)),
+    "same first feature": (1.0, 0.0, ("p4",)),
+}
+"""What each quantity is, what it would be if its claims were false, and the claims."""
+
+
+def exact_paths() -> Specimen:
+    flags = ("thresholds hold", "same first feature")
+    rows = cross(
+        n=[100, 400, 1600, 6400], norm=["l2", "linf"], quantity=list(PATHS), seed=range(20)
+    )
+    only_linf = pl.col("quantity").is_in(["threshold over square-root lasso", "same first feature"])
+    rows = rows.filter(~only_linf | (pl.col("norm") == "linf"))
+    value = pl.col("quantity").replace_strict({name: one[0] for name, one in PATHS.items()})
+    noisy = pl.when(pl.col("quantity").is_in(flags)).then(1.0).otherwise(wobble(rows, 0.02))
+    shrink = pl.when(pl.col("quantity") == "distance from theta*").then(
+        10 / pl.col("n").cast(float).sqrt()
+    )
+    good = rows.with_columns(value=value * noisy * shrink.otherwise(1.0))
+    false = {
+        f"false {name}": Null(when(good, pl.col("quantity") == name, value=wrong * noisy), labels)
+        for name, (_, wrong, labels) in PATHS.items()
+        if wrong is not None
+    }
+    still = when(good, pl.col("quantity") == "distance from theta*", value=0.1 * noisy)
+    return Specimen(
+        good,
+        measured=("value",),
+        controls={**false, "a distance that stays": Null(still, ("p5",))},
+    )
+
+
 SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "generalization/closed_forms": closed,
     "generalization/fig1": fig1,
+    "generalization/paths": exact_paths,
     "generalization/fig5": figure5,
     "generalization/surrogate_limit": limit,
     **{f"generalization/{name}": lambda name=name: high_dimension(name) for name in SETTINGS},

@@ -20,6 +20,10 @@ VERBS: dict[str, tuple[str, str]] = {
     "train": ("advlab.cli.train:train", "Train a robust network by a recipe."),
     "attack": ("advlab.cli.attack:attack", "Bracket the robust error of a model."),
     "compare": ("advlab.cli.compare:compare", "Compare two models row by row."),
+    "fit-linear": (
+        "advlab.cli.fit_linear:fit_linear",
+        "Fit a robust linear model of a table, exactly.",
+    ),
     "report": ("advlab.cli.report:report", "Make one HTML page of everything that was run."),
     "verify": ("advlab.cli.verify:verify", "Check that stored runs are whole and up to date."),
     "data": ("advlab.cli.data:data", "Show where data sets are, or fetch them."),

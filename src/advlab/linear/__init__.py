@@ -25,7 +25,6 @@ from .adversarial_path import adversarial_path as adversarial_path
 from .data_risks import population_risk as population_risk
 from .data_risks import robust_losses as robust_losses
 from .default_radius import default_eps as default_eps
-
 from .inputs import C0 as C0
 from .interpolation import MinNorm as MinNorm
 from .interpolation import gd_closed_form as gd_closed_form

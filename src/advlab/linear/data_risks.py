@@ -54,7 +54,7 @@ def population_risk(
 ) -> float:  # fmt: skip
     """E loss(|y - theta'x - b| + radius q) for y = theta0'x + u with Gaussian x and u.
 
-    The residual is N(-b, s^2), so this is one integral; for the squared loss without an intercept it
+    The residual is N(-b, s^2), so this is one integral; for the squared loss without intercept it
     is `adversarial_risk`.
 
     Args:

@@ -24,7 +24,7 @@ def default_eps(
     For noise u the zero threshold is ||X'u||_p / ||u||_1, which does not depend on the size of the
     noise: Ribeiro, Zachariah, Bach and Schoen, "Regularization properties of adversarially-trained
     linear regression" (NeurIPS 2023), propose it for regression, where for linf attacks it has the
-    rate sqrt(log d / n) of the square-root lasso. For classes we take random labels in the same way.
+    rate sqrt(log d / n) of the square-root lasso. For classes we take random labels in its place.
 
     Args:
         x, y, norm, loss: as in `solve_linear`.

@@ -40,11 +40,11 @@ class _LinearEstimator(BaseEstimator):
         if isinstance(scales, str):
             chosen("scales", scales, ("std",))
             scales = _deviations(X, weights)
-        return {
-            "norm": self.norm, "loss": self.loss, "l1": self.l1, "l2": self.l2, "scales": scales,
-            "delta": getattr(self, "delta", 1.0), "fit_intercept": self.fit_intercept,
-            "sample_weight": weights,
-        }  # fmt: skip
+        return dict(  # noqa: C408
+            norm=self.norm, loss=self.loss, l1=self.l1, l2=self.l2, scales=scales,
+            delta=getattr(self, "delta", 1.0), fit_intercept=self.fit_intercept,
+            sample_weight=weights,
+        )  # fmt: skip
 
     def _radius(self, ready: Prepared) -> Any:
         if isinstance(self.eps, str):
@@ -81,7 +81,7 @@ def _deviations(X: Any, weights: Array) -> Array:
 
 
 class AdversarialRegressor(RegressorMixin, _LinearEstimator):
-    """Linear regression under attack: min over theta, b of mean loss(|y - theta'x - b| + eps |theta|_q).
+    """Linear regression under attack: min of mean loss(|y - theta'x - b| + eps |theta|_q).
 
     The inner maximum over the attack is exact, the minimum is found to a certified duality gap.
 

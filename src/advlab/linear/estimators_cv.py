@@ -65,8 +65,8 @@ class _ChoosesRadius(_LinearEstimator):
 class AdversarialRegressorCV(_ChoosesRadius, AdversarialRegressor):
     """`AdversarialRegressor` with the radius of least attacked loss on held-out folds.
 
-    All candidates are judged under one attack, `attack_eps`; judging each under its own would always
-    choose 0.
+    All candidates are judged under one attack, `attack_eps`; judging each under its own would
+    always choose 0.
 
     Args:
         eps_grid: radii, or how many between eps_0 and a hundredth of it.

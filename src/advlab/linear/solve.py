@@ -96,6 +96,7 @@ def prepare(
     chosen("loss", loss, (*REGRESSION, *CLASSIFICATION))
     order = any_order(norm)
     design = _design(x)
+    check_memory(design.shape, is_sparse(design))
     target = finite("y", y)
     n, d = design.shape
     if target.shape != (n,):
@@ -116,7 +117,6 @@ def prepare(
     unit = np.ones(d) if scales is None else nonnegative("scales", scales)
     if unit.shape != (d,):
         raise AdvlabError(f"scales must have one entry for each of {d} features", unit.shape)
-    check_memory(design.shape, is_sparse(design))
     shift = None
     if fit_intercept and not is_sparse(design):
         shift = weights @ design
@@ -250,7 +250,8 @@ def solve_at(
     if ratio is None and problem.attacked:
         ratio = zero_threshold(problem, problem.radii if eps is None else ready.unit)
     level = 1.0 if eps is None else eps
-    flat = problem.zero_objective == 0 and not problem.loss.classifies
+    size = float(np.abs(problem.y).max(initial=0.0))
+    flat = not problem.loss.classifies and np.ptp(problem.y - problem.constant_fit) <= 1e-14 * size
     if flat or (ratio is not None and problem.attacked and level >= ratio):
         zero = np.zeros(problem.shape[1])
         b = problem.constant_fit
@@ -273,8 +274,8 @@ def report(
         status = f"zero: eps is at least eps_0 = {zero:.6g}"
     elif found.unbounded:
         status = (
-            "no minimiser: the data are separable under this attack, the infimum 0 is not attained; "
-            f"the objective here is {found.value:.2g}"
+            "no minimiser: the data are separable under this attack, the infimum 0 is not "
+            f"attained; the objective here is {found.value:.2g}"
         )
     else:
         word = "converged" if converged else "not converged"
@@ -304,9 +305,9 @@ def warning_kind() -> type[Warning]:
 def thresholds(x: Any, y: ArrayLike, norm: str | float = "linf", **settings: Any) -> Thresholds:
     """The zero threshold and the interpolation threshold of a problem, exactly.
 
-    eps_0 is the least radius at which theta = 0 is optimal: ||X'mu||_p / sum |mu| with mu the slopes
-    of the loss at the best constant. The min-norm interpolator is optimal up to 1/max |mu_i| n, mu
-    its multipliers (derived here; for l2 and the squared loss also Ribeiro et al., 2023).
+    eps_0 is the least radius at which theta = 0 is optimal: ||X'mu||_p / sum |mu| with mu the
+    slopes of the loss at the best constant. The min-norm interpolator is optimal up to
+    min w_i/|mu_i|, mu its multipliers (derived here; for l2 and the squared loss also Ribeiro et al., 2023).
 
     Args:
         x, y, norm: as in `solve_linear`.
@@ -332,7 +333,7 @@ def _interpolation(ready: Prepared) -> float:
     found = l2_interpolator(problem)
     if found is None:
         return 0.0
-    theta, _, mu = found
+    _, _, mu = found
     if problem.dual == 2:
         return interpolation_threshold(problem, ready.unit, mu)
     need = dual_size(problem, np.asarray(problem.x.T @ mu))

@@ -63,6 +63,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "table2",
         "lasso",
         "linf_attacks",
+        "paths",
         "closed_forms",
         "surrogate_limit",
     ),

@@ -1,9 +1,9 @@
 """The solution on a guessed face, exactly, and the next guess: a primal-dual active set method.
 
 A face says which features are zero, which are at the bound of an l-infinity norm, which samples sit
-at the kink of the loss and on which side the others are. On a face the problem is smooth with linear
-equations, so Newton's method on its KKT system solves it to rounding: zeros are exact. Signs that
-come out wrong name the next face.
+at the kink of the loss and on which side the others are. On a face the problem is smooth with
+linear equations, so Newton's method on its KKT system solves it to rounding: zeros are exact.
+Signs that come out wrong name the next face.
 """
 
 from dataclasses import dataclass
@@ -75,7 +75,12 @@ def face_of(problem: LinearProblem, at: Iterate) -> Face:
     else:
         sign = np.where(held_at_zero(problem) & ~at.support, 0.0, sign)
     side = _sides(problem, at.theta, at.b, at.t)
-    return Face(sign, bound, at.kinked, side)
+    return Face(sign, bound, at.kinked & has_kinks(problem), side)
+
+
+def has_kinks(problem: LinearProblem) -> bool:
+    """A squared residual has no kink where no attack is added to its size."""
+    return problem.attacked or not problem.loss.curve
 
 
 def face_at(problem: LinearProblem, theta: Array, b: float, tolerance: float = 1e-9) -> Face:
@@ -86,7 +91,7 @@ def face_at(problem: LinearProblem, theta: Array, b: float, tolerance: float = 1
     if problem.attacked and np.isinf(problem.dual):
         bound = np.where(problem.radii * np.abs(theta) >= attack * (1 - tolerance), sign, 0.0)
     scores = problem.scores(theta, b)
-    if problem.loss.smooth:
+    if problem.loss.smooth or not has_kinks(problem):
         kink = np.zeros(len(problem.y), dtype=bool)
     elif problem.loss.classifies:
         kink = np.abs(problem.arguments(scores, attack) - 1) <= tolerance
@@ -247,6 +252,8 @@ def _kkt(hessian: Array, gradient: Array, equal: Array, miss: Array) -> tuple[Ar
     A small proximal term keeps the matrix regular where a face is too large.
     """
     k, m = len(gradient), len(miss)
+    if k + m == 0:
+        return gradient, miss
     lengths = np.sqrt((equal**2).sum(axis=1))
     unit = float(np.trace(hessian)) / max(k, 1)
     unit = unit if unit > 0 else float(lengths.mean()) if m else 1.0
@@ -361,9 +368,10 @@ def next_face(problem: LinearProblem, at: Vertex, crossed: np.ndarray) -> Face:
     side[face.kink] = np.where(mu[face.kink] >= 0, 1.0, -1.0)
     wrong = ~face.kink & (face.side * (problem.y - scores) < 0)
     side[wrong] = -side[wrong]
-    many = _too_many(problem, kink, wrong, sign, bound)
-    kink[wrong & crossed if many else wrong] = True
-    crossed |= wrong
+    if has_kinks(problem):
+        many = _too_many(problem, kink, wrong, sign, bound)
+        kink[wrong & crossed if many else wrong] = True
+        crossed |= wrong
     return Face(sign, bound, kink, side)
 
 

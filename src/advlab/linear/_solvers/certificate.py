@@ -17,7 +17,6 @@ import numpy as np
 from ...core.checks import Array
 from .problem import LinearProblem
 
-
 ROUNDING = 1e-13
 """A dual point outside its cone by this share of its size counts as feasible."""
 
@@ -112,7 +111,14 @@ def _entropy(problem: LinearProblem, alpha: Array) -> float:
 
 def _regression(problem: LinearProblem, point: DualPoint) -> float:
     loss, mu, alpha = problem.loss, point.mu, point.alpha
-    need = dual_size(problem, soft(_gradient(problem, mu), problem.l1))
+    g = _gradient(problem, mu)
+    calm = (problem.radii == 0) & (problem.l1 > 0)
+    if calm.any():
+        # Only the penalty holds these features: everything is scaled until it does.
+        over = max(float((np.abs(g[calm]) / problem.l1[calm]).max()), 1.0)
+        mu, alpha, g = mu / over, alpha / over, g / over
+        g[calm] = np.clip(g[calm], -problem.l1[calm], problem.l1[calm])
+    need = dual_size(problem, soft(g, problem.l1))
     if np.isinf(need):
         return 0.0
     alpha = fill(alpha, need, problem.weights * loss.steepest, problem.weights)

@@ -96,9 +96,17 @@ def _warm(problem: LinearProblem, start: Found, tolerance: float) -> Found | Non
     """The solution from the face of another one nearby."""
     if problem.attacked and problem.dual not in STRUCTURED:
         return None
-    reduced = in_span(problem)
-    if reduced is not None:
+    if in_span(problem) is not None:
         return None
+    if not problem.loss.classifies and problem.attacked and not problem.penalised:
+        # A min-norm interpolator stays optimal under weaker attacks.
+        scale = max(float(np.abs(problem.y).max(initial=0.0)), 1e-300)
+        miss = np.abs(problem.y - problem.scores(start.theta, start.b)).max()
+        need = dual_size(problem, np.asarray(problem.x.T @ start.point.mu))
+        if miss <= 1e-10 * scale and 0 < need < np.inf:
+            same = interpolating(problem, start.theta, start.b, start.point.mu / need)
+            if same.relative <= tolerance:
+                return replace(same, steps=0)
     zeros = held_at_zero(problem)
     many = problem.shape[1] > WIDE * len(problem.y) and zeros.all()
     face = face_at(problem, start.theta, start.b)
@@ -223,11 +231,17 @@ def _structured(
                         f"Gram form, {found.method}", found.point)  # fmt: skip
     n, d = problem.shape
     # Features that an l1 term can hold at zero may wait outside.
+    used = d if start is None else int((start.theta != 0).sum())
+    if 0 < used < 0.4 * d and held_at_zero(problem).all():
+        return solve_by_working_sets(
+            problem, tolerance, lambda part, tol: interior_then_face(part, tol, max_steps),
+            max(10, used // 2), start,
+        )  # fmt: skip
     if d > max(WIDE * n, 500) and held_at_zero(problem).mean() > 0.9:
         size = max(2 * n, 200)
         return solve_by_working_sets(
             problem, tolerance, lambda part, tol: interior_then_face(part, tol, max_steps), size,
-            None if start is None else start.theta,
+            start,
         )  # fmt: skip
     if min(n, d) > LARGEST:
         return None

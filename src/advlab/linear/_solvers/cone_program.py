@@ -1,10 +1,12 @@
 """The same problems as cone programmes for Clarabel: any norm, and many classes.
 
-Slower than the structured methods and used where these do not apply: threat norms other than l1, l2
-and linf (power cones), the joint multi-class problem, small exact subproblems, and as a last resort.
+Slower than the structured methods and used where these do not apply: threat norms other than l1,
+l2 and linf (power cones), the joint multi-class problem, small exact subproblems, and as a last
+resort.
 """
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import clarabel
@@ -134,7 +136,7 @@ class ConeProgram:
         z, dual = np.array(found.x), np.array(found.z)
         values = {name: z[starts[name] : starts[name] + self.sizes[name]] for name in names}
         edges = np.cumsum([0, *(len(r) for _, r in self.rows)])
-        duals = [dual[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        duals = [dual[a:b] for a, b in pairwise(edges)]
         return ConeAnswer(values, duals, float(found.obj_val), float(found.obj_val_dual),
                           int(found.iterations), str(found.status))  # fmt: skip
 

@@ -1,8 +1,8 @@
 """The last resort for problems too large for a Newton matrix: L-BFGS on smoothed problems.
 
-|r| and the norm are replaced by smooth functions that are at most a little larger; the smoothing falls
-tenfold at a time. Slopes of the smooth problem are a dual point, so the gap is certified here too,
-but it shrinks only as fast as the smoothing does.
+|r| and the norm are replaced by smooth functions that are at most a little larger; the smoothing
+falls tenfold at a time. Slopes of the smooth problem are a dual point, so the gap is certified here
+too, but it shrinks only as fast as the smoothing does.
 """
 
 import numpy as np
@@ -34,7 +34,7 @@ def first_order(problem: LinearProblem, tolerance: float, levels: int = 7) -> Fo
         tolerance: relative gap to stop at.
         levels: how often the smoothing falls.
     """
-    p, (n, d) = problem, problem.shape
+    p, d = problem, problem.shape[1]
     unit = p.loss.inverse(p.zero_objective) if not p.loss.classifies else 1.0
     z = np.append(np.zeros(d), p.constant_fit)
     scale = float(np.abs(p.radii).mean()) or 1.0
@@ -56,8 +56,8 @@ def first_order(problem: LinearProblem, tolerance: float, levels: int = 7) -> Fo
             gradient += p.l1 * theta / edge + p.l2 * theta
             return total, np.append(gradient, -float(mu.sum()) if p.intercept else 0.0)
 
-        found = minimize(value, z, jac=True, method="L-BFGS-B",
-                         options={"maxiter": 500, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-12})  # fmt: skip
+        options = {"maxiter": 500, "maxcor": 20, "ftol": 1e-15, "gtol": 1e-12}
+        found = minimize(value, z, jac=True, method="L-BFGS-B", options=options)
         z, steps = found.x, steps + int(found.nit)
         theta, b = z[:-1], float(z[-1]) if p.intercept else 0.0
         apart = separated(p, theta, b, tolerance)

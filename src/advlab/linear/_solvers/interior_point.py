@@ -1,9 +1,9 @@
 """A primal-dual interior point method with the structure of robust linear models.
 
-Mehrotra's predictor and corrector, from a primal feasible start. Auxiliary variables: t >= N(theta);
-u per sample for losses with kinks (and c for Huber's); v_j >= |theta_j| where the l1 norm occurs. They
-are eliminated one by one, which leaves `NewtonSystem`. For the l2 norm t and theta are in a second-
-order cone with Nesterov-Todd scaling.
+Mehrotra's predictor and corrector, from a primal feasible start. Auxiliary variables:
+t >= N(theta); u per sample for losses with kinks (and c for Huber's); v_j >= |theta_j| where the l1
+norm occurs. They are eliminated one by one, which leaves `NewtonSystem`. For the l2 norm
+t and theta are in a second-order cone with Nesterov-Todd scaling.
 """
 
 from dataclasses import dataclass
@@ -294,7 +294,7 @@ class InteriorPoint:
 
     def _direction(self, rest, target: Array, cone_target: Array):
         """The Newton direction towards slack * dual = slack * dual + target."""
-        p, at = self.p, self.at
+        p = self.p
         back = self._pull_back(
             target / self.slack, self.nt.undo(cone_target) if self.round_norm else cone_target
         )
@@ -369,7 +369,7 @@ class InteriorPoint:
         self._factor()
         here = self._cone_slack(self.theta, self.t) if self.round_norm else np.zeros(0)
         total = self._product(self.slack, self.dual, here, self.cone_dual)
-        mean = total / (self.m + int(self.round_norm))
+        mean = total / max(self.m + int(self.round_norm), 1)
         plain = -self.slack * self.dual
         lam = self.nt.point if self.round_norm else np.zeros(0)
         cone_plain = -lam
@@ -453,7 +453,7 @@ class InteriorPoint:
         return max(size, abs(rest[1]) / total, abs(rest[2]) / total)
 
     def _support(self) -> np.ndarray:
-        p, at, d = self.p, self.at, len(self.theta)
+        at, d = self.at, len(self.theta)
         off = np.ones(d, dtype=bool)
         if self.has_v:
             # A feature is at zero if neither of its multipliers vanishes.

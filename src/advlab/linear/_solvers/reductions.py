@@ -12,8 +12,8 @@ from .problem import LinearProblem, is_sparse
 def in_span(problem: LinearProblem) -> tuple[LinearProblem, Callable[[Array], Array]] | None:
     """For q = 2 and more features than samples: n features, and the way back.
 
-    With x~ = x/radii the objective sees theta~ = radii theta through x~ theta~ and its length, so it
-    is best inside the span of the samples: theta~ = X~'U L^{-1/2} xi with the Gram matrix
+    With x~ = x/radii the objective sees theta~ = radii theta through x~ theta~ and its length, so
+    it is best inside the span of the samples: theta~ = X~'U L^{-1/2} xi with the Gram matrix
     X~X~' = U L U', and the design becomes U L^{1/2}.
     """
     n, d = problem.shape

@@ -25,7 +25,7 @@ def solve_by_working_sets(
     tolerance: float,
     solve: Callable[[LinearProblem, float], Found],
     size: int,
-    start: Array | None = None,
+    start: Found | None = None,
     rounds: int = 30,
 ) -> Found:
     """The minimiser of a problem whose solution has zeros.
@@ -35,18 +35,18 @@ def solve_by_working_sets(
         tolerance: relative gap.
         solve: for the problem with some columns.
         size: of the first working set.
-        start: a model found before; its features are in the first set.
+        start: a solution nearby; its features are in the first set, its multipliers rank others.
         rounds: at most so many.
     """
     d = problem.shape[1]
-    mu = first_multipliers(problem)
+    mu = first_multipliers(problem) if start is None else start.point.mu
     cost = problem.radii + problem.l1
     always = cost == 0
     rank = np.abs(np.asarray(problem.x.T @ mu)) / np.where(always, 1.0, cost)
     chosen = always.copy()
     if start is not None:
-        chosen |= start != 0
-    chosen[np.argsort(rank)[::-1][:size]] = True
+        chosen |= start.theta != 0
+    chosen[np.argsort(np.where(chosen, 0.0, rank))[::-1][:size]] = True
     steps, found = 0, None
     for _ in range(rounds):
         kept = np.flatnonzero(chosen)

@@ -57,8 +57,9 @@ def _legends(spec: dict[str, Any]) -> Iterator[tuple[list[dict[str, Any]], list[
 def _encodings(panel: dict[str, Any], channel: str) -> Iterator[dict[str, Any]]:
     for part in (panel, *panel.get("layer", ())):
         found = (part.get("encoding") or {}).get(channel)
-        nominal = isinstance(found, dict) and found.get("type") == "nominal"
-        if nominal and isinstance(found.get("sort"), list):
+        if not isinstance(found, dict) or found.get("type") != "nominal":
+            continue
+        if isinstance(found.get("sort"), list):
             yield found
 
 

@@ -3,11 +3,12 @@
 import json
 from pathlib import Path
 
+import polars as pl
 import pytest
 import toy_experiment as toy
 import toy_numpy
 
-from advlab import lab
+from advlab import lab, papers
 from advlab.cli import main
 
 TOY = str(Path(toy.__file__))
@@ -38,17 +39,56 @@ def test_run_json_is_one_line_an_experiment(tmp_path, capsys):
     assert "takes about 10 s" in captured.err
 
 
-def test_run_prints_a_table(tmp_path, capsys, monkeypatch):
+def test_a_run_leaves_figure_table_and_page_and_says_where(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
-    assert called("run", TOY, "--scale", "smoke", "--jobs", 1, "--out", tmp_path) == 0
-    text = capsys.readouterr().out
-    for part in (
-        "Mean squares",
-        "mean square of normal",
-        "undecided",
-        "smoke scale decides nothing",
-    ):
-        assert part in text
+    arguments = ("run", TOY, "--seeds", 2, "--jobs", 1, "--out", tmp_path)
+    assert called(*arguments) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 6
+    assert "Mean squares" in lines[0]
+    assert lines[1].strip() == "1 claim: 1 supported"
+    (drawing,) = (Path(line.split()[1]) for line in lines if line.split()[:1] == ["figure"])
+    assert drawing.name == "figure.svg"
+    assert drawing.read_text().startswith("<svg")
+    assert drawing.with_suffix(".png").read_bytes().startswith(b"\x89PNG")
+    assert "the mean square of normal numbers is 1" in drawing.with_name("report.html").read_text()
+    numbers = pl.read_csv(drawing.with_name("table.csv"))
+    assert numbers.height > 0
+    assert numbers.columns[0] == "panel"
+    # What is made to be looked at does not count as foreign.
+    assert called("verify", tmp_path) == 0
+    capsys.readouterr()
+    assert called(*arguments, "--verbose") == 0
+    assert "rule: " in capsys.readouterr().out
+    assert called(*arguments, "--quiet") == 0
+    assert capsys.readouterr().out == ""
+    assert called(*arguments, "--quiet", "--verbose") == 2
+
+
+def test_smoke_prints_no_verdicts(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    for more in ((), ("--verbose",)):
+        assert called("run", TOY, "--scale", "smoke", "--jobs", 1, "--out", tmp_path, *more) == 0
+        text = capsys.readouterr().out
+        assert "smoke scale decides no claims" in text
+        assert "undecided" not in text
+
+
+def test_a_figure_of_several_papers_names_them_all(capsys):
+    assert called("run", "fig5") == 2
+    said = capsys.readouterr().err
+    assert "benign/fig5 or generalization/fig5" in said
+    assert called("run", "convergence/fig5x") == 2
+    assert "generalization/fig5" in capsys.readouterr().err
+
+
+def test_the_shell_completes_verbs_and_experiments(monkeypatch, capsys):
+    monkeypatch.setenv("_ADVLAB_COMPLETE", "complete_bash")
+    for typed, found in (("advlab ver", "verify"), ("advlab run benign/fi", "benign/fig1")):
+        monkeypatch.setenv("COMP_WORDS", typed)
+        monkeypatch.setenv("COMP_CWORD", str(len(typed.split()) - 1))
+        called()
+        assert found in capsys.readouterr().out.split()
 
 
 def test_failed_cases_are_named_retried_and_make_the_exit_code_3(tmp_path, capsys, monkeypatch):
@@ -94,6 +134,18 @@ def test_list(capsys, monkeypatch):
     text = capsys.readouterr().out
     for part in ("toy_experiment", "Figure 0", "laptop 20 s", "the mean square of normal"):
         assert part in text
+
+
+def test_list_shows_times_without_names(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "250")
+    few = {
+        name: papers.EXPERIMENTS[name] for name in ("generalization/fig1", "generalization/fig5")
+    }
+    monkeypatch.setattr(papers, "EXPERIMENTS", few)
+    assert called("list") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines] == list(few)
+    assert all("smoke " in line and "laptop " in line for line in lines)
 
 
 def test_list_json(capsys):

@@ -60,12 +60,25 @@ def page(browser, tmp_path) -> Iterator[Path]:
 
 
 def see_all(browser) -> None:
-    """Scroll each figure into view until it is drawn."""
-    from selenium.webdriver.support.ui import WebDriverWait
-
+    """Scroll each figure into view until it can be pointed at."""
     for figure in browser.find_elements("tag name", "figure"):
         browser.execute_script("arguments[0].scrollIntoView()", figure)
-        WebDriverWait(browser, 20).until(lambda _, f=figure: f.find_elements("css selector", "svg"))
+        wait(browser, lambda _, f=figure: f.find_elements("css selector", "[data-live] svg"))
+
+
+def wait(browser, until) -> None:
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    WebDriverWait(browser, 30).until(until)
+
+
+def shown(browser, selector: str) -> list[str]:
+    """The ids of the elements that a reader sees."""
+    return browser.execute_script(
+        "return [...document.querySelectorAll(arguments[0])].filter(e => !e.closest('[hidden]'))"
+        ".map(e => e.id)",
+        selector,
+    )
 
 
 def emulate(browser, *, width: int = 1280, scheme: str = "light") -> None:
@@ -86,7 +99,7 @@ def requests(browser) -> list[str]:
 
 def test_every_chart_is_drawn_with_its_marks(browser, page):
     drawn = browser.execute_script(
-        """return [...document.querySelectorAll("figure svg")].map(svg => ({
+        """return [...document.querySelectorAll(".chart svg.marks")].map(svg => ({
             width: svg.getBoundingClientRect().width,
             height: svg.getBoundingClientRect().height,
             lines: svg.querySelectorAll(".mark-line path").length,
@@ -114,7 +127,7 @@ def test_a_point_of_a_curve_tells_its_numbers(browser, page):
     browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", points[0])
     ActionChains(browser).move_to_element(points[0]).perform()
     told = browser.find_element("id", "vg-tooltip-element").text.split()
-    assert told[:4] == ["eps", "0", "step", "0"]
+    assert told[:4] == ["ε", "0", "step", "0"]
     assert told[-2:] == ["replicates", "2"]
 
 
@@ -124,7 +137,7 @@ def test_nothing_is_asked_of_the_network(browser, page):
 
 
 def test_links_of_the_index_lead_to_the_experiments(browser, page):
-    links = browser.find_elements("css selector", "#index a")
+    links = browser.find_elements("css selector", "#index li a")
     assert len(links) == 3
     for link in links:
         link.click()
@@ -139,30 +152,23 @@ def test_links_of_the_index_lead_to_the_experiments(browser, page):
 
 
 def test_a_narrow_screen_has_no_sideways_scroll_and_one_panel_a_row(browser, page):
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    wide = browser.execute_script("return document.querySelectorAll('svg')[2].clientHeight")
+    wide = browser.execute_script("return document.querySelectorAll('svg.marks')[2].clientHeight")
     emulate(browser, width=390)
     try:
-        WebDriverWait(browser, 20).until(
-            lambda driver: driver.execute_script(
-                "return document.querySelectorAll('svg')[2].clientHeight > 2 * arguments[0]", wide
-            )
-        )
+        taller = "return document.querySelectorAll('svg.marks')[2].clientHeight > 2 * arguments[0]"
+        wait(browser, lambda driver: driver.execute_script(taller, wide))
         assert browser.execute_script("return document.documentElement.scrollWidth <= 390")
     finally:
         emulate(browser)
 
 
 def test_a_dark_screen_has_dark_charts(browser, page):
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    ground = "return document.querySelector('figure svg').style.backgroundColor"
+    ground = "return document.querySelector('svg.marks').style.backgroundColor"
     around = "return getComputedStyle(document.body).backgroundColor"
     light = browser.execute_script(ground)
     emulate(browser, scheme="dark")
     try:
-        WebDriverWait(browser, 20).until(lambda driver: driver.execute_script(ground) != light)
+        wait(browser, lambda driver: driver.execute_script(ground) != light)
         assert light == "rgb(255, 255, 255)"
         assert browser.execute_script(ground) == browser.execute_script(around) != light
     finally:
@@ -170,23 +176,82 @@ def test_a_dark_screen_has_dark_charts(browser, page):
 
 
 def test_a_figure_can_be_saved_with_the_keyboard(browser, page, tmp_path):
-    from selenium.webdriver.support.ui import WebDriverWait
-
     setting = {"behavior": "allow", "downloadPath": str(tmp_path)}
     browser.execute_cdp_cmd("Browser.setDownloadBehavior", setting)
     for button in browser.find_elements("css selector", "#generalization-fig5 .save button"):
         button.send_keys("\n")
     files = [tmp_path / f"generalization-fig5.{kind}" for kind in ("svg", "png")]
-    WebDriverWait(browser, 20).until(lambda _: all(file.exists() for file in files))
+    wait(browser, lambda _: all(file.exists() for file in files))
     assert files[0].read_bytes().startswith(b"<svg")
     assert files[1].read_bytes().startswith(b"\x89PNG")
 
 
-def test_tables_are_there_without_javascript(browser, page):
+def test_search_and_filters_narrow_the_page(browser, page):
+    everything = shown(browser, ".card")
+    assert len(everything) == 8
+    field = browser.find_element("id", "search")
+    browser.find_element("tag name", "body").send_keys("/")
+    assert browser.switch_to.active_element == field
+    field.send_keys("KAPPA is 0.22")  # as typed; the page shows the symbol
+    wait(browser, lambda _: shown(browser, ".card") == ["generalization/fig5/2"])
+    assert shown(browser, ".experiment") == ["generalization-fig5"]
+    assert "1 of 8 claims in 1 experiment" in browser.find_element("class name", "found").text
+    field.send_keys("\ue00c")  # Escape
+    wait(browser, lambda _: shown(browser, ".card") == everything)
+    browser.find_element("css selector", "[data-outcome=refuted].choice").click()
+    assert shown(browser, ".card") == ["generalization/fig5/5"]
+    browser.find_element("css selector", "[data-outcome=supported].choice").click()
+    assert len(shown(browser, ".card")) == 4
+    field.send_keys("nowhere to be found")
+    wait(browser, lambda _: shown(browser, ".card") == [])
+    browser.find_element("css selector", "[data-clear]").click()
+    assert shown(browser, ".card") == everything
+
+
+def test_a_link_to_a_verdict_opens_it_even_when_filtered_away(browser, page):
+    browser.find_element("css selector", "[data-outcome=undecided].choice").click()
+    browser.execute_script("location.hash = 'generalization/fig5/5'")
+    opened = "return document.getElementById('generalization/fig5/5').open"
+    wait(browser, lambda driver: driver.execute_script(opened))
+    card = browser.find_element("css selector", ".card:target")
+    assert "The printed constant drops a factor of two." in card.text
+    top = "return arguments[0].getBoundingClientRect().top"
+    wait(browser, lambda driver: -5 < driver.execute_script(top, card) < 900)
+
+
+def test_a_claim_opens_with_the_keyboard(browser, page):
+    summary = browser.find_element("css selector", ".card > summary")
+    assert not summary.find_element("xpath", "../dl").is_displayed()
+    summary.send_keys("\n")
+    assert summary.find_element("xpath", "../dl").is_displayed()
+
+
+def test_the_numbers_of_a_chart_are_a_table(browser, page):
+    button = browser.find_element("css selector", "#generalization-fig4 [data-table]")
+    button.send_keys("\n")
+    wait(browser, lambda _: button.get_attribute("aria-expanded") == "true")
+    tables = browser.find_elements("css selector", "#generalization-fig4 .numbers table")
+    assert len(tables) == 3  # boxes, points, heat
+    head = [cell.text for cell in tables[0].find_elements("css selector", "th")]
+    assert head[:3] == ["λ", "n", "adversarial accuracy"]
+    assert len(tables[0].find_elements("css selector", "tbody tr")) == 8
+    button.send_keys("\n")
+    assert not tables[0].is_displayed()
+
+
+def test_everything_but_search_is_there_without_javascript(browser, page):
     browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    emulate(browser, scheme="dark")
     try:
         browser.get(page.as_uri())
-        assert len(browser.find_elements("css selector", ".verdicts tbody tr")) == 8
-        assert browser.find_element("css selector", ".verdicts .badge").is_displayed()
+        assert len(browser.find_elements("css selector", ".card")) == 8
+        assert browser.find_element("css selector", ".card .badge").is_displayed()
+        assert not browser.find_element("id", "search").is_displayed()
+        drawings = browser.find_elements("css selector", ".chart svg")
+        assert len(drawings) == 3
+        assert all(one.size["width"] > 300 for one in drawings)
+        ground = drawings[0].find_element("css selector", "rect")
+        assert ground.value_of_css_property("fill") == "rgb(24, 27, 32)"
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+        emulate(browser)

@@ -96,15 +96,19 @@ def test_a_broken_result_is_named_and_skipped(tmp_path, place, capsys):
     assert "A quick look" in (tmp_path / "report.html").read_text()
 
 
-def test_figures_are_in_the_order_a_reader_counts(tmp_path, place):
-    for name in ("generalization/lasso", *(f"generalization/fig{n}" for n in (10, 2, 1))):
-        store(tmp_path / "runs", lasso().model_copy(update={"experiment": name}))
+def test_experiments_are_in_the_order_of_the_story_and_strangers_last(tmp_path, place):
+    names = ("closed_forms", "lasso", "fig10", "fig3", "fig2", "fig1")
+    for name in names:
+        changes = {"experiment": f"generalization/{name}", "chart": {}}
+        store(tmp_path / "runs", lasso().model_copy(update=changes))
     call(place)
     text = (tmp_path / "report.html").read_text()
     positions = [
-        text.index(f'id="generalization-{item}"') for item in ("fig1", "fig2", "fig10", "lasso")
+        text.index(f'id="generalization-{item}"')
+        for item in ("fig1", "fig3", "fig10", "lasso", "closed_forms".replace("_", "-"), "fig2")
     ]
     assert positions == sorted(positions)
+    assert "Yue Xing, Qifan Song and Guang Cheng" in text
 
 
 def test_a_report_starts_without_torch(tmp_path):

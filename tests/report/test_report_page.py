@@ -1,9 +1,12 @@
 """The page: whole, safe and readable without JavaScript."""
 
+import base64
+import gzip
 import json
 import re
 from html.parser import HTMLParser
 from itertools import pairwise
+from urllib.parse import unquote
 
 import pytest
 from sample_results import KNOWN, convergence, lasso, quick, results
@@ -12,6 +15,7 @@ from advlab.core.errors import AdvlabError
 from advlab.report import Assumption, Failure, Maker, Scope
 from advlab.report.findings import Finding, load
 from advlab.report.page import render, write_report
+from advlab.report.symbols import typeset
 
 
 class Page(HTMLParser):
@@ -25,22 +29,26 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.tags.append((tag, dict(attrs)))
-        if tag in ("script", "style"):
-            self.open.append(tag)
+        if tag in ("script", "style", "noscript"):
+            self.open.append((tag, dict(attrs).get("id")))
 
     def handle_endtag(self, tag):
-        if tag in ("script", "style"):
+        if tag in ("script", "style", "noscript"):
             self.open.pop()
 
     def handle_data(self, data):
         if not self.open:
             self.words.append(data)
-        elif self.open[-1] == "script":
-            self.scripts.append(data)
+        elif self.open[-1][0] == "script":
+            self.scripts.append((data, self.open[-1][1]))
 
     @property
     def text(self) -> str:
         return " ".join(" ".join(self.words).split())
+
+
+def unpacked(text: str) -> str:
+    return gzip.decompress(base64.b64decode(text)).decode()
 
 
 @pytest.fixture(scope="module")
@@ -51,38 +59,51 @@ def page() -> Page:
 def test_the_header_and_the_index_count_the_verdicts(page):
     assert "8 verdicts from 3 experiments of 2 papers" in page.text
     assert "3 supported 1 refuted 4 undecided 0 outside 2 failed cases" in page.text
-    assert (
-        "Figure 5 Adversarial training reaches the optimal adversarial risk laptop 2 1 2 0"
-        in page.text
-    )
+    bars = [attrs["aria-label"] for _, attrs in page.tags if attrs.get("class") == "bar"]
+    assert bars == [
+        "1 undecided",
+        "1 supported, 1 undecided",
+        "2 supported, 1 refuted, 2 undecided",
+        "3 supported, 1 refuted, 4 undecided",
+    ]
 
 
 def test_every_link_inside_the_page_has_a_target(page):
     ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
     links = [
-        attrs["href"][1:] for tag, attrs in page.tags if tag == "a" and attrs["href"][0] == "#"
+        unquote(attrs["href"][1:])
+        for tag, attrs in page.tags
+        if tag == "a" and attrs["href"][0] == "#"
     ]
     assert len(ids) == len(set(ids))
     assert {"generalization-fig5", "generalization-fig4", "benign-fig1"} <= set(links) <= set(ids)
+    assert "generalization/fig5/4" in links  # a verdict's own link is its name
 
 
 def test_a_verdict_shows_claim_rule_number_interval_and_outcome(page):
     fig5 = page.text[page.text.index("Figure 5: adversarial training reaches") :]
     assert (
-        "supported ours The adversarial risk ends within 1 % of the optimum. Rule mean over "
-        "replicates of excess risk over the variance of y is below 0.01, in each of 3 groups"
-        in fig5
+        "supported ours The adversarial risk ends within 1 % of the optimum. 0.002951 0.002828 to "
+        "0.003073 Rule mean over replicates of excess risk over the variance of y is below 0.01, "
+        "in each of 3 groups" in fig5
     )
-    assert "generalization/fig5/4 0.002951 0.002828 to 0.003073" in fig5
-    assert "not measured none" in fig5
+    assert "Name generalization/fig5/4 " in fig5
+    assert "undecided ours The bias vanishes. not measured Rule" in fig5
+    strips = [attrs["aria-label"] for _, attrs in page.tags if "strip" in attrs.get("class", "")]
+    assert "measured 0.002951, interval 0.002828 to 0.003073, threshold 0.01" in strips
 
 
-def test_a_known_finding_is_beside_its_verdict(page):
+def test_a_known_finding_is_inside_its_verdict(page):
     assert (
-        "Known finding The printed constant drops a factor of two. generalization/fig5/5"
-        in page.text
+        "Known finding The printed constant drops a factor of two. docs/findings.md#fig5 "
+        "Name generalization/fig5/5" in page.text
     )
-    assert ("a", {"href": "docs/findings.md#fig5"}) in page.tags
+    whole = KNOWN["generalization/fig5/5"].model_copy(
+        update={"text": "As **printed**, eq. 5 at eps = 1 [is wrong](javascript:alert(1))."}
+    )
+    text = render([convergence()], {"generalization/fig5/5": whole})
+    assert "<p>As <strong>printed</strong>, eq. 5 at ε = 1" in text
+    assert 'href="javascript' not in text
 
 
 def test_failed_cases_are_gaps_with_reasons(page):
@@ -102,7 +123,7 @@ def test_where_it_came_from_is_there(page):
 def test_the_docstring_becomes_paragraphs_lists_and_formulas():
     text = render([convergence()], {})
     assert "<p>With <code>d = 10</code> features" in text
-    assert "<pre>R*(eps) = min over theta of R(theta, eps)</pre>" in text
+    assert "<pre>R*(ε) = min over θ of R(θ, ε)</pre>" in text
     assert "<li>the dashed lines are R*, from the closed form (5);</li>" in text
 
 
@@ -114,8 +135,9 @@ def test_the_page_asks_the_network_for_nothing(page):
 
 
 def test_the_bundle_is_there_once_and_only_if_there_is_a_chart(page):
-    assert sum("window.vegaEmbed=" in script for script in page.scripts) == 1
-    assert "window.vegaEmbed=" not in render([quick().model_copy(update={"chart": {}})], {})
+    (packed,) = (script for script, kind in page.scripts if kind == "bundle")
+    assert "window.vegaEmbed=" in unpacked(packed)
+    assert 'id="bundle"' not in render([quick().model_copy(update={"chart": {}})], {})
 
 
 EVIL = "</script><script>alert(1)</script><!-- & \" '"
@@ -140,7 +162,7 @@ def test_text_of_others_cannot_become_markup():
     evil, plain = Page(render([result], known)), Page(render([before], {}))
     count = [sum(tag == "script" for tag, _ in one.tags) for one in (evil, plain)]
     assert count[0] == count[1]
-    assert json.loads(evil.scripts[0]) == chart
+    assert json.loads(unpacked(evil.scripts[0][0]))["spec"] == typeset(chart)
     assert evil.text.count("alert(1)") > 10
 
 
@@ -190,5 +212,5 @@ def test_a_scope_that_verdicts_share_is_shown_once():
     verdicts = [verdict.model_copy(update={"scope": wide}) for verdict in one.verdicts]
     verdicts[0] = verdicts[0].model_copy(update={"scope": Scope(reduced="200 of 1000 steps")})
     page = Page(render([one.model_copy(update={"verdicts": verdicts})], {}))
-    assert page.text.count("A1 (C >= 10, reached 3): not met") == 1
+    assert page.text.count("A1 (C ≥ 10, reached 3): not met") == 1
     assert page.text.count("reduced: 200 of 1000 steps") == 1

@@ -48,7 +48,7 @@ def _imported(verb: str) -> Any:
     return get_command(single)
 
 
-app = typer.Typer(cls=_Verbs, add_completion=False)
+app = typer.Typer(cls=_Verbs)
 for _verb, (_, _help) in VERBS.items():
     app.command(_verb, help=_help)(lambda: None)
 

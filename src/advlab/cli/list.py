@@ -6,13 +6,23 @@ from typing import Annotated
 import typer
 
 
+def completed(incomplete: str) -> list[str]:
+    """Names of experiments and papers that begin like this, for the shell's completion."""
+    from ..papers import EXPERIMENTS, ITEMS
+
+    return [name for name in (*ITEMS, *EXPERIMENTS) if name.startswith(incomplete)]
+
+
 def list_experiments(
     names: Annotated[
-        list[str] | None, typer.Argument(help="Names, papers or globs; all of them if left out.")
+        list[str] | None,
+        typer.Argument(
+            help="Names, papers or globs; all of them if left out.", autocompletion=completed
+        ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
 ) -> None:
-    """Show the experiments; of those that are named also their times and claims.
+    """Show the experiments and their times; of those that are named also their claims.
 
     Examples:
 
@@ -62,10 +72,13 @@ def _print_lines(experiments: list, claims: bool) -> None:
         about = experiment.about
         line = Text(f"{experiment.name:<{wide}}  ", style="bold")
         line.append(f"{about.title} ({about.item})", style="default")
+        times = ", ".join(f"{scale} {duration(t)}" for scale, t in about.seconds.items())
+        if not claims:
+            console.print(line.append(f"  {times}", style="dim"))
+            continue
         console.print(line)
-        if claims:
-            times = ", ".join(f"{scale} {duration(t)}" for scale, t in about.seconds.items())
-            console.print(Padding(Text(times, style="dim"), (0, 0, 0, 2)))
+        console.print(Padding(Text(times, style="dim"), (0, 0, 0, 2)))
+        if about.claims:
             for id, claim in about.claims.items():
                 line = Text(f"{id}: {claim.words} ").append(f"({claim.kind})", style="dim")
                 console.print(Padding(line, (0, 0, 0, 2)))

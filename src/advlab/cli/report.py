@@ -10,6 +10,7 @@ import typer
 
 if TYPE_CHECKING:
     from ..report import Result
+    from ..report.bibliography import Paper
     from ..report.findings import Finding
 
 _SCALES = ("smoke", "laptop", "paper")
@@ -36,7 +37,6 @@ def report(
       advlab report --scale paper
     """
     from ..core.errors import AdvlabError
-    from ..report.findings import load
     from ..report.page import write_report
 
     if to.is_dir() or not to.name:
@@ -48,8 +48,8 @@ def report(
             "none",
             'compute some first, for example: advlab run "generalization/*" --scale laptop',
         )
-    known = load(Path(__file__).parent.parent / "papers" / "findings.toml")
-    write_report(results, to, known)
+    known, papers = known_findings(), bibliography()
+    write_report(results, to, known, papers)
     _print_counts(results)
     print(f"report: {to}")
     surprises = _surprises(results, known)
@@ -57,6 +57,25 @@ def report(
         print(f"refuted: {line}", file=sys.stderr)
     if surprises:
         raise typer.Exit(_REFUTED)
+
+
+def known_findings() -> "dict[str, Finding]":
+    """The findings that come with advlab, with their text where the docs are at hand."""
+    from ..report.findings import load
+
+    package = Path(__file__).parent.parent
+    shipped, checkout = package / "papers" / "findings.md", package.parent.parent / "docs"
+    page = shipped if shipped.is_file() else checkout / "findings.md"
+    return load(package / "papers" / "findings.toml", page)
+
+
+def bibliography() -> "dict[str, Paper]":
+    """The papers that come with advlab, their experiments in the order of their story."""
+    from ..papers import ITEMS
+    from ..report.bibliography import load
+
+    order = {paper: tuple(f"{paper}/{item}" for item in items) for paper, items in ITEMS.items()}
+    return load(Path(__file__).parent.parent / "papers" / "papers.toml", order)
 
 
 def _read(out: Path, scale: str | None) -> "list[Result]":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from ..core.errors import AdvlabError
+from .list import completed
 
 if TYPE_CHECKING:
     from ..report import Result
@@ -25,11 +26,16 @@ _BYTES: dict[str, float] = {
     for end in ("", "b", "ib")
     if letter or end != "ib"
 }
+_SHOWN = 5
+"""Refuted claims that a summary names."""
 _COLOURS = {"supported": "green", "refuted": "red", "undecided": "yellow", "outside": "blue"}
 
 
 Names = Annotated[
-    list[str], typer.Argument(help="Names, papers, globs, or your own module or .py file.")
+    list[str],
+    typer.Argument(
+        help="Names, papers, globs, or your own module or .py file.", autocompletion=completed
+    ),
 ]
 Scale = Annotated[
     Literal["smoke", "laptop", "paper"],
@@ -43,6 +49,8 @@ Out = Annotated[Path, typer.Option(help="The folder that holds all runs.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON line per experiment.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Forget stored runs of these cases first.")]
 Reuse = Annotated[bool, typer.Option("--reuse", help="Keep stored runs that other code computed.")]
+Verbose = Annotated[bool, typer.Option("--verbose", help="Print every claim with its rule.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Print nothing but problems.")]
 Engine = Annotated[
     Literal["local", "ray"],
     typer.Option(help="Where cases are computed: on this machine, or on a Ray cluster."),
@@ -71,8 +79,13 @@ def run(
     address: Address = None,
     timeout: Timeout = None,
     memory: Memory = None,
+    verbose: Verbose = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run experiments and decide their claims.
+
+    Each leaves figure.svg, figure.png, table.csv and report.html beside its runs, and a summary of
+    a few lines; --verbose prints every claim, --quiet nothing.
 
     Only what is missing in the folder of runs is computed, so an interrupted run is continued by
     the same command. Runs that other code computed are counted and computed again; --reuse keeps
@@ -83,6 +96,7 @@ def run(
 
     \b
       advlab run generalization/fig5 --scale smoke
+      advlab run generalization/fig5 --verbose
       advlab run "generalization/*" --seeds 20 --jobs 2
       advlab run generalization --json --out runs
       advlab run my_package.my_figure
@@ -94,6 +108,8 @@ def run(
 
     # Mistakes are told before anything heavy is imported.
     chosen, limits = select(*names), _limits(timeout, memory, engine)
+    if verbose and quiet:
+        raise AdvlabError("--verbose or --quiet", "both")
 
     from .. import lab
     from ..core.progress import duration
@@ -110,7 +126,8 @@ def run(
             _say(f"{experiment.name} at {scale} scale takes about {duration(seconds)} from nothing")
         result = lab.run(experiment, scale=scale, seeds=seeds, **runs, **where)
         failed += len(result.failed)
-        _show(result, as_json)
+        files = _leave(result, out)
+        _show(result, files, as_json=as_json, verbose=verbose, quiet=quiet)
     if failed:
         _say(f"{failed} cases failed; the same command tries them again")
         raise typer.Exit(_FAILED_CASES)
@@ -135,13 +152,27 @@ def _amount(text: str | None, units: Mapping[str, float], expected: str) -> floa
     return float(found[1]) * units[found[2]]
 
 
-def _show(result: "Result", as_json: bool) -> None:
+def _leave(result: "Result", out: Path) -> list[Path]:
+    """The figure, its numbers and the page of one result; none where the disk is read-only."""
+    from ..report.leave import leave
+    from .report import bibliography, known_findings
+
+    try:
+        return leave(result, out / result.experiment, known_findings(), bibliography())
+    except OSError as error:
+        _say(f"no figure: {error.filename}: {error.strerror}")
+        return []
+
+
+def _show(
+    result: "Result", files: list[Path], *, as_json: bool, verbose: bool, quiet: bool
+) -> None:
     for failure in result.failed:
         _say(f"failed: {result.experiment} {json.dumps(failure.case)}: {failure.reason}")
     if as_json:
         print(_line(result), flush=True)
-    else:
-        _print_verdicts(result)
+    elif not quiet:
+        _print_result(result, files, verbose)
 
 
 def _line(result: "Result") -> str:
@@ -152,15 +183,49 @@ def _line(result: "Result") -> str:
     return json.dumps({"experiment": result.experiment, "verdicts": verdicts})
 
 
-def _print_verdicts(result: "Result") -> None:
-    """One claim per paragraph: a table of so many words would be unreadable in a terminal."""
+def _print_result(result: "Result", files: list[Path], verbose: bool) -> None:
+    """The title, how the claims came out, those that were refuted, and where the figure is."""
     from rich.console import Console
-    from rich.padding import Padding
     from rich.text import Text
 
     console = Console(highlight=False)
-    title = f"{result.experiment}  {result.title}  ({result.scale}, {result.seeds} seeds)"
+    seeds = "1 seed" if result.seeds == 1 else f"{result.seeds} seeds"
+    title = f"{result.experiment}  {result.title}  ({result.scale}, {seeds})"
     console.print(Text(title, style="bold"))
+    if result.scale == "smoke":
+        console.print("  it runs; smoke scale decides no claims", style="dim")
+    elif verbose:
+        _print_verdicts(result, console)
+    else:
+        console.print(_counted(result))
+        for verdict in [one for one in result.verdicts if one.outcome == "refuted"][:_SHOWN]:
+            line = Text("  refuted ", style=_COLOURS["refuted"])
+            console.print(line.append(f"{verdict.id}: {verdict.claim}", style="default"))
+    for name in ("figure.svg", "report.html"):
+        for path in files:
+            if path.name == name:
+                # A path is to be clicked or copied, so it is never folded.
+                print(f"  {name.partition('.')[0]:<8}{path}")
+    console.print()
+
+
+def _counted(result: "Result") -> Any:
+    from rich.text import Text
+
+    many = "claim" if len(result.verdicts) == 1 else "claims"
+    line = Text(f"  {len(result.verdicts)} {many}:")
+    for outcome, colour in _COLOURS.items():
+        count = sum(verdict.outcome == outcome for verdict in result.verdicts)
+        if count:
+            line.append(f" {count} {outcome}", style=colour)
+    return line
+
+
+def _print_verdicts(result: "Result", console: Any) -> None:
+    """One claim per paragraph: a table of so many words would be unreadable in a terminal."""
+    from rich.padding import Padding
+    from rich.text import Text
+
     for verdict in result.verdicts:
         head = Text(f"{verdict.outcome:<10}", style=_COLOURS[verdict.outcome])
         head.append(f" {verdict.id}  ", style="dim").append(verdict.claim, style="default")
@@ -173,7 +238,6 @@ def _print_verdicts(result: "Result") -> None:
         console.print(Padding(Text(detail, style="dim"), (0, 0, 0, 13)))
         if verdict.note:
             console.print(Padding(Text(verdict.note, style="dim"), (0, 0, 0, 13)))
-    console.print()
 
 
 def _short(value: float | None) -> str:

@@ -17,6 +17,7 @@ from ..core.errors import AdvlabError
 from ..core.files import sha256
 from ..core.seal import unseal
 from ..report import Result
+from ..report.result import FILES
 from .checked import (
     Checked,
     Problem,
@@ -35,6 +36,8 @@ from .origin import read_origin
 _KEY = re.compile(r"[0-9a-f]{16}")
 _RESULT = re.compile(r"result-\w+\.json")
 _OURS = re.compile(f"{_KEY.pattern}|{_RESULT.pattern}")
+_SHOWN = frozenset(FILES)
+"""Made from the result, so nothing rests on them."""
 _SET_ASIDE = ("corrupt", "failed")
 _TRIES = 20
 
@@ -137,7 +140,7 @@ def _store(place: Path, name: str, inner: list[str], files: list[str]) -> Checke
         elif file == ORIGIN:
             origin = attempt(checked, label, partial(read_origin, place))
             names += [origin.source] if origin else []
-        elif not (file.startswith(".partial-") or _KEY.fullmatch(file)):
+        elif not (file.startswith(".partial-") or file in _SHOWN or _KEY.fullmatch(file)):
             checked.problems.append(Problem("foreign", label, "unknown file in a folder of runs"))
     _failures(place / "failed", checked, f"{name}/failed")
     aside = names_in(place / "corrupt")

@@ -131,9 +131,14 @@ def _is_own(text: str) -> bool:
 
 
 def _advice(name: str) -> str:
-    short = {known.rpartition("/")[2]: known for known in EXPERIMENTS}
-    near = get_close_matches(name, EXPERIMENTS, n=3)
-    near += [short[item] for item in get_close_matches(name.rpartition("/")[2], short, n=3)]
+    """Names of all papers that are near: the same item first, then what is spelt alike."""
+    short: dict[str, list[str]] = {}
+    for known in EXPERIMENTS:
+        short.setdefault(known.rpartition("/")[2], []).append(known)
+    item = name.rpartition("/")[2]
+    alike = get_close_matches(item, short, n=3)
+    near = [*short.get(item, ()), *get_close_matches(name, EXPERIMENTS, n=3)]
+    near += [known for one in alike if one != item for known in short[one]]
     if not near:
         return "`advlab list` shows the names"
-    return f"did you mean {' or '.join(dict.fromkeys(near))}?"
+    return f"did you mean {' or '.join(list(dict.fromkeys(near))[:5])}?"

@@ -1,7 +1,6 @@
 """One page for one evaluation: bracket, who found what, warnings, and the worst examples."""
 
 from collections.abc import Mapping, Sequence
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,9 @@ import numpy as np
 import polars as pl
 
 from .charts import HEIGHT, WIDTH
-from .page import asset, bundle, environment, write_page
+from .page import chart_part, environment, frame, write_page
 from .pictures import is_image, picture
 from .robustness import robustness_chart
-from .theme import theme
 
 FLAT_MOST = 400
 """Numbers of a flat input that a chart shows."""
@@ -25,7 +23,11 @@ def write_evaluation(about: Mapping[str, Any], examples: Sequence[Mapping], path
 
 
 def render_evaluation(about: Mapping[str, Any], examples: Sequence[Mapping]) -> str:
-    charts = [chart.to_dict() for chart in [*_bracket(about), *_curves(about), *_flat(examples)]]
+    made = [*_bracket(about), *_curves(about), *_flat(examples)]
+    charts = [
+        chart_part(spec, f"chart-{place}", str(spec.get("title", "")))
+        for place, spec in enumerate((chart.to_dict() for chart in made), 1)
+    ]
     images = _images(examples, about.get("box"))
     return (
         environment()
@@ -35,11 +37,7 @@ def render_evaluation(about: Mapping[str, Any], examples: Sequence[Mapping]) -> 
             bars=_bars(about),
             charts=charts,
             images=images,
-            version=version("advlab"),
-            themes={"light": theme(), "dark": theme(dark=True)},
-            bundle=bundle() if charts else "",
-            css=asset("page.css") + asset("evaluation.css"),
-            js=asset("page.js"),
+            **frame("page.css", "evaluation.css", chart=bool(charts)),
         )
     )
 

@@ -1,5 +1,6 @@
 """Known findings: verdicts that are refuted for a reason that is written down."""
 
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated
@@ -11,14 +12,26 @@ from ..core.errors import AdvlabError
 
 
 class Finding(Config):
-    """Where a measurement and a paper disagree, in one sentence, and the page that explains it."""
+    """Where a measurement and a paper disagree.
+
+    Args:
+        finding: one sentence.
+        docs: the page that explains it.
+        text: that explanation itself, in Markdown, where the page is at hand.
+    """
 
     finding: Annotated[str, StringConstraints(min_length=1)]
     docs: Annotated[str, StringConstraints(pattern=r"^(docs/|https://)")]
+    text: str = ""
 
 
-def load(path: Path) -> dict[str, Finding]:
-    """Findings by the name of their verdict; a file that is not there holds none."""
+def load(path: Path, page: Path | None = None) -> dict[str, Finding]:
+    """Findings by the name of their verdict; a file that is not there holds none.
+
+    Args:
+        path: a TOML file with a table per verdict.
+        page: the Markdown page whose sections `docs` names; without it findings have no text.
+    """
     if not path.exists():
         return {}
     try:
@@ -28,4 +41,19 @@ def load(path: Path) -> dict[str, Finding]:
     loose = [name for name, entry in tables.items() if not isinstance(entry, dict)]
     if loose:
         raise AdvlabError(f'{path} must hold tables such as ["verdict id"]', ", ".join(loose))
-    return {name: Finding(**entry) for name, entry in tables.items()}
+    sections = _sections(page) if page is not None and page.is_file() else {}
+    found = {}
+    for name, entry in tables.items():
+        anchor = str(entry.get("docs")).partition("#")[2]
+        found[name] = Finding(**{"text": sections.get(anchor, ""), **entry})
+    return found
+
+
+def _sections(page: Path) -> dict[str, str]:
+    """What stands under each heading, by the heading's anchor."""
+    found: dict[str, str] = {}
+    for section in re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        heading, _, text = section.partition("\n")
+        kept = re.sub(r"[^\w\- ]", "", heading.strip().lower())
+        found[kept.replace(" ", "-")] = text.strip()
+    return found

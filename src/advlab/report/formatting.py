@@ -1,11 +1,7 @@
-"""Numbers, times, settings and docstrings as a reader wants to see them."""
+"""Numbers, times and settings as a reader wants to see them."""
 
-import inspect
 import json
-import re
 from collections.abc import Mapping, Sequence
-
-from markupsafe import Markup, escape
 
 from .verdict import Assumption, Verdict
 
@@ -22,10 +18,9 @@ def number(value: float | None) -> str:
 
 
 def interval(verdict: Verdict) -> str:
-    if verdict.low is None or verdict.high is None:
-        return "none"
-    if verdict.low == verdict.high:
-        return "a point"
+    """From where to where; empty if there is none, or it is a point."""
+    if verdict.low is None or verdict.high is None or verdict.low == verdict.high:
+        return ""
     return f"{number(verdict.low)} to {number(verdict.high)}"
 
 
@@ -66,25 +61,3 @@ def setting(value: object) -> str:
 
 def settings(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name} = {setting(value)}" for name, value in values.items())
-
-
-def prose(text: str) -> Markup:
-    """A docstring as paragraphs, lists and indented formulas; `marks` become code."""
-    blocks = re.split(r"\n\s*\n", inspect.cleandoc(text).strip())
-    return Markup("\n").join(_block(block) for block in blocks if block.strip())
-
-
-def _block(block: str) -> Markup:
-    lines = block.splitlines()
-    if all(line.startswith("  ") for line in lines):
-        return Markup("<pre>{}</pre>").format(inspect.cleandoc("\n" + block))
-    if lines[0].startswith(("- ", "* ")):
-        items = re.split(r"^[-*] ", block, flags=re.MULTILINE)[1:]
-        rows = Markup("").join(Markup("<li>{}</li>").format(_inline(item)) for item in items)
-        return Markup("<ul>{}</ul>").format(rows)
-    return Markup("<p>{}</p>").format(_inline(block))
-
-
-def _inline(text: str) -> Markup:
-    flowing = str(escape(" ".join(text.split())))
-    return Markup(re.sub(r"`+([^`]+)`+", r"<code>\1</code>", flowing))

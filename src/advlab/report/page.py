@@ -1,7 +1,8 @@
-"""Results in, one HTML file out: it needs no network, and its tables need no JavaScript."""
+"""Results in, one HTML file out: it needs no network, and no JavaScript to be read."""
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from importlib.resources import files
@@ -9,18 +10,20 @@ from pathlib import Path
 from typing import Any, get_args
 
 import vl_convert
-from altair import SCHEMA_VERSION
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from ..core.errors import AdvlabError
 from ..core.files import write_text
 from ..core.progress import duration
-from . import formatting
+from . import colours, figure, formatting, prose
+from .bibliography import Paper
 from .findings import Finding
 from .result import Result
-from .theme import theme
-from .verdict import Outcome
+from .strip import strip
+from .symbols import typeset
+from .theme import CATEGORIES, DARK_CATEGORIES, theme
+from .verdict import Outcome, Verdict
 
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
 KINDS: dict[str, str] = {
@@ -32,9 +35,14 @@ KINDS: dict[str, str] = {
 """What the kinds of claims are, the ones that say most first."""
 
 
-def write_report(results: Sequence[Result], path: Path, known: Mapping[str, Finding]) -> None:
-    """Write the page of these results."""
-    write_page(render(results, known), path)
+def write_report(
+    results: Sequence[Result],
+    path: Path,
+    known: Mapping[str, Finding],
+    papers: Mapping[str, Paper] | None = None,
+) -> None:
+    """Write the page of these results; the arguments are those of `render`, and the file."""
+    write_page(render(results, known, papers), path)
 
 
 def write_page(page: str, path: Path) -> None:
@@ -46,37 +54,79 @@ def write_page(page: str, path: Path) -> None:
         raise AdvlabError("a place where the report can be written", came) from None
 
 
-def render(results: Sequence[Result], known: Mapping[str, Finding]) -> str:
-    """The page as text, experiments in the order given and gathered by paper."""
-    papers: dict[str, list[dict[str, Any]]] = {}
-    for result in results:
-        entry = {
-            "result": result,
-            "anchor": _anchor(result),
-            "counts": counts([result]),
-            "scope": formatting.shared_scope(result.verdicts),
-        }
-        papers.setdefault(result.paper, []).append(entry)
+def render(
+    results: Sequence[Result],
+    known: Mapping[str, Finding],
+    papers: Mapping[str, Paper] | None = None,
+) -> str:
+    """The page as text, gathered by paper.
+
+    Args:
+        results: experiments; those that a paper names come in its order, others as given.
+        known: findings by the name of their verdict.
+        papers: by the short names that results have; others appear under their short name.
+    """
+    gathered = _gathered(results, papers or {})
     charts = sum(bool(result.chart) for result in results)
+    groups = [
+        {
+            "name": name,
+            "anchor": f"paper-{_slug(name)}",
+            "paper": paper,
+            "entries": _entries(members, known),
+        }
+        for name, paper, members in gathered
+    ]
+    heading = results[0].title if len(results) == 1 else "Claims and measurements"
     return (
         environment()
         .get_template("page.html")
         .render(
             results=results,
-            papers=papers,
-            known=known,
+            heading=heading,
+            papers=groups,
             outcomes=OUTCOMES,
             kinds=KINDS,
             by_kind=counts_by_kind(results),
             total={**counts(results), "charts": charts},
             finished=max((result.finished for result in results), default="")[:10],
-            version=version("advlab"),
-            themes={"light": theme(), "dark": theme(dark=True)},
-            bundle=bundle() if charts else "",
-            css=asset("page.css"),
-            js=asset("page.js"),
+            **frame("page.css", chart=bool(charts)),
         )
     )
+
+
+def frame(*sheets: str, chart: bool) -> dict[str, Any]:
+    """What every page needs: style, scripts, the look of charts, and the version."""
+    return {
+        "version": version("advlab"),
+        "themes": {
+            "light": theme(),
+            "dark": theme(dark=True),
+            "lifted": dict(zip(CATEGORIES, DARK_CATEGORIES, strict=True)),
+        },
+        "bundle": bundle() if chart else "",
+        "css": Markup("").join(asset(sheet) for sheet in sheets),
+        "js": asset("page.js"),
+    }
+
+
+def chart_part(spec: Mapping[str, Any], name: str, label: str) -> dict[str, Any]:
+    """A chart for the template: drawing, data for the script, and where its numbers are.
+
+    Args:
+        spec: a Vega-Lite specification.
+        name: of the files that a reader saves.
+        label: what a screen reader says.
+    """
+    chart = typeset(spec)
+    tables = [[one.title, one.data, one.columns] for one in figure.tables(chart)]
+    return {
+        "name": name,
+        "label": label,
+        "drawing": figure.drawing(spec, name, label),
+        "tables": tables,
+        "packed": figure.packed({"spec": chart, "tables": tables}),
+    }
 
 
 def counts(results: Sequence[Result]) -> dict[str, int]:
@@ -100,6 +150,75 @@ def counts_by_kind(results: Sequence[Result]) -> dict[str, dict[str, int]]:
     }
 
 
+def _gathered(
+    results: Sequence[Result], papers: Mapping[str, Paper]
+) -> list[tuple[str, Paper, list[Result]]]:
+    """Papers in their own order, then those that nobody introduced, each with its results."""
+    names = dict.fromkeys([*papers, *(result.paper for result in results)])
+    gathered = []
+    for name in names:
+        paper = papers.get(name) or Paper(title=name)
+        place = {one: number for number, one in enumerate(paper.experiments)}
+        members = [result for result in results if result.paper == name]
+        members.sort(key=lambda result: place.get(result.experiment, len(place)))
+        if members:
+            gathered.append((name, paper, members))
+    return gathered
+
+
+def _entries(results: Sequence[Result], known: Mapping[str, Finding]) -> list[dict[str, Any]]:
+    specs = colours.shared([result.chart for result in results])
+    return [_entry(result, spec, known) for result, spec in zip(results, specs, strict=True)]
+
+
+def _entry(result: Result, spec: Mapping[str, Any], known: Mapping[str, Finding]) -> dict[str, Any]:
+    anchor = _slug(result.experiment)
+    shared = formatting.shared_scope(result.verdicts)
+    label = f"{result.item} of {result.paper}: {result.title}"
+    return {
+        "result": result,
+        "anchor": anchor,
+        "short": result.experiment.rpartition("/")[2],
+        "counts": counts([result]),
+        "scope": shared,
+        "command": command(result),
+        "chart": chart_part(spec, anchor, label) if spec else None,
+        "cards": _cards(result, shared, known),
+    }
+
+
+def _cards(result: Result, shared: str, known: Mapping[str, Finding]) -> list[dict[str, Any]]:
+    cards = [_card(result, verdict, shared, known) for verdict in result.verdicts]
+    seen: Counter[str] = Counter()
+    for card in cards:
+        seen[card["name"]] += 1
+        times = seen[card["name"]]
+        # Someone's own experiment may decide a claim twice; a link leads to one place.
+        card["anchor"] = card["name"] if times == 1 else f"{card['name']}-{times}"
+    return cards
+
+
+def _card(
+    result: Result, verdict: Verdict, shared: str, known: Mapping[str, Finding]
+) -> dict[str, Any]:
+    name, scope = result.name(verdict), formatting.scope(verdict)
+    return {
+        "name": name,
+        "verdict": verdict,
+        "strip": strip(verdict),
+        "interval": formatting.interval(verdict),
+        "scope": "" if scope == shared else scope,
+        "finding": known.get(name),
+    }
+
+
+def command(result: Result) -> str:
+    """What a reader types to make this result again."""
+    named = result.source in ("", result.experiment) or result.source.startswith("/")
+    name = result.experiment if named else result.source
+    return f"advlab run {name} --scale {result.scale} --seeds {result.seeds}"
+
+
 def environment() -> Environment:
     """Templates with our words and escapes."""
     environment = Environment(
@@ -112,10 +231,10 @@ def environment() -> Environment:
     environment.globals["plural"] = formatting.plural
     environment.filters |= {
         "duration": duration,
-        "interval": formatting.interval,
+        "markdown": prose.markdown,
         "number": formatting.number,
-        "prose": formatting.prose,
-        "scope": formatting.scope,
+        "prose": prose.paragraphs,
+        "words": prose.words,
         "setting": formatting.setting,
         "settings": formatting.settings,
         "script_json": _script_json,
@@ -123,17 +242,11 @@ def environment() -> Environment:
     return environment
 
 
-def bundle() -> Markup:
-    """Vega, Vega-Lite and Vega-Embed, in the version that altair writes charts for."""
-    version = ".".join(SCHEMA_VERSION.split(".")[:2])
+def bundle() -> str:
+    """Vega, Vega-Lite and Vega-Embed, in the version that altair writes charts for; packed."""
     # The stub asks for a snippet, but only without one is the bundle ready-made.
-    script = vl_convert.javascript_bundle(vl_version=version)  # pyright: ignore[reportCallIssue]
-    return Markup(_inline(script))
-
-
-def _inline(script: str) -> str:
-    """A script that cannot end its own element early."""
-    return re.sub(r"</(?=script)", r"<\\/", script, flags=re.IGNORECASE)
+    script = vl_convert.javascript_bundle(vl_version=figure.VEGA_LITE)  # pyright: ignore[reportCallIssue]
+    return figure.packed(script)
 
 
 def _script_json(value: object) -> Markup:
@@ -147,5 +260,5 @@ def asset(name: str) -> Markup:
     return Markup(text)
 
 
-def _anchor(result: Result) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", result.experiment.lower()).strip("-")
+def _slug(name: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")

@@ -9,6 +9,9 @@ from ..core.display import html_table
 from ..core.seal import Unsealed, seal, unseal
 from .verdict import Verdict
 
+FILES = ("figure.svg", "figure.png", "table.csv", "report.html")
+"""What a run leaves beside its result to be looked at (`report.leave`)."""
+
 
 class Failure(Config):
     """A case that has no result, and why."""

@@ -15,6 +15,8 @@ CATEGORIES = [
 ]
 # The same hues, lifted where a dark ground would swallow them.
 DARK_CATEGORIES = ["#4BA3DB", "#E69F00", "#1FB58F", *CATEGORIES[3:]]
+INK, QUIET, LINES, GROUND = "#1f2328", "#59636e", "#e8ebee", "#ffffff"
+DARK_INK, DARK_QUIET, DARK_LINES, DARK_GROUND = "#e6e8eb", "#a3abb5", "#2b3138", "#181b20"
 TICKS = 5
 FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-serif"
 
@@ -22,9 +24,7 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', sans-ser
 def theme(dark: bool = False) -> dict[str, Any]:
     """A Vega-Lite config."""
     ink, quiet, grid, ground = (
-        ("#e6e8eb", "#a3abb5", "#2b3138", "#181b20")
-        if dark
-        else ("#1f2328", "#59636e", "#e8ebee", "#ffffff")
+        (DARK_INK, DARK_QUIET, DARK_LINES, DARK_GROUND) if dark else (INK, QUIET, LINES, GROUND)
     )
     categories = DARK_CATEGORIES if dark else CATEGORIES
     return {

@@ -1,7 +1,6 @@
 """One page for one training: learning curves, the bracket at the end, and how it was made."""
 
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +8,7 @@ import altair as alt
 import polars as pl
 
 from .charts import HEIGHT, WIDTH
-from .page import asset, bundle, environment, write_page
-from .theme import theme
+from .page import chart_part, environment, frame, write_page
 
 SERIES = {
     "train_clean": "train, clean",
@@ -37,7 +35,7 @@ def write_training(about: Mapping[str, Any], log: pl.DataFrame, path: Path) -> N
 def render_training(about: Mapping[str, Any], log: pl.DataFrame) -> str:
     """The page as text; the arguments are those of `write_training`."""
     best = about["best"]["epoch"] if about["best"] else None
-    charts = [
+    made = [
         chart.to_dict()
         for chart in (
             _curves(log, "error", "Error after each epoch", best, (0.0, 1.0)),
@@ -46,6 +44,10 @@ def render_training(about: Mapping[str, Any], log: pl.DataFrame) -> str:
             _line(log, "lr", "Learning rate at the end of each epoch"),
         )
         if chart is not None
+    ]
+    charts = [
+        chart_part(spec, f"chart-{place}", str(spec.get("title", "")))
+        for place, spec in enumerate(made, 1)
     ]
     return (
         environment()
@@ -56,11 +58,7 @@ def render_training(about: Mapping[str, Any], log: pl.DataFrame) -> str:
             columns=[name for name in SERIES if f"{name}_error" in log.columns],
             names=SERIES,
             charts=charts,
-            version=version("advlab"),
-            themes={"light": theme(), "dark": theme(dark=True)},
-            bundle=bundle() if charts else "",
-            css=asset("page.css") + asset("evaluation.css"),
-            js=asset("page.js"),
+            **frame("page.css", "evaluation.css", chart=bool(charts)),
         )
     )
 

@@ -1,10 +1,36 @@
 (() => {
   "use strict";
-  const [NARROWEST, WIDEST, GAP, EDGES] = [230, 440, 72, 84]; // of panels, in pixels
+  const [NARROWEST, WIDEST, GAP, EDGES] = [205, 440, 72, 84]; // of panels, in pixels
   const themes = JSON.parse(document.getElementById("themes").textContent);
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const figures = [...document.querySelectorAll("figure")];
   const drawn = new Map();
+
+  // ---------------------------------------------------------------- packed data
+
+  async function unpacked(element) {
+    const bytes = Uint8Array.from(atob(element.textContent), (letter) => letter.charCodeAt(0));
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
+    return new Response(stream).text();
+  }
+
+  const charts = new Map();
+  function chartOf(figure) {
+    if (!charts.has(figure)) charts.set(figure, unpacked(figure.querySelector("script")).then(JSON.parse));
+    return charts.get(figure);
+  }
+
+  let library = null;
+  function vega() {
+    library ??= unpacked(document.getElementById("bundle")).then((text) => {
+      const script = document.createElement("script");
+      script.textContent = text;
+      document.head.append(script);
+    });
+    return library;
+  }
+
+  // ---------------------------------------------------------------- figures
 
   // A legend takes as many rows as its names need; about 7 pixels a letter.
   function wrapLegend(panel, width) {
@@ -27,7 +53,9 @@
     const row = Math.ceil(columns / rows);
     const wide = Math.min(WIDEST, Math.floor((width - EDGES - (row - 1) * GAP) / row));
     for (const panel of panels ?? [spec]) {
-      if (typeof panel.width === "number") panel.width = wide;
+      for (const part of [panel, ...(panel.layer ?? [])]) {
+        if (typeof part.width === "number") part.width = wide;
+      }
     }
     const apart = spec.resolve?.scale?.color === "independent";
     for (const panel of panels ?? [spec]) wrapLegend(panel, apart ? wide : width - EDGES);
@@ -36,19 +64,36 @@
     return { ...rest, concat: panels, columns: row };
   }
 
+  // The drawing that stands in the file for readers without scripts.
+  function still(figure) {
+    const place = figure.querySelector(".chart");
+    const kept = place.querySelector("noscript");
+    if (kept && kept.textContent.startsWith("<svg")) place.innerHTML = kept.textContent;
+  }
+
   async function draw(figure) {
-    drawn.get(figure)?.finalize();
+    const before = drawn.get(figure);
     drawn.set(figure, null);
     const place = figure.querySelector(".chart");
-    const spec = fit(JSON.parse(figure.querySelector("script").textContent), place.clientWidth);
-    spec.description = place.dataset.alt;
     try {
+      const chart = await chartOf(figure);
+      await vega();
+      let text = JSON.stringify(chart.spec);
+      if (dark.matches) {
+        for (const [colour, lifted] of Object.entries(themes.lifted)) {
+          text = text.replaceAll(`"${colour}"`, `"${lifted}"`);
+        }
+      }
+      const spec = fit(JSON.parse(text), place.clientWidth);
+      spec.description = place.dataset.alt;
+      before?.finalize();
       const embedded = await vegaEmbed(place, spec, {
         actions: false,
         renderer: "svg",
         config: dark.matches ? themes.dark : themes.light,
         tooltip: { theme: dark.matches ? "dark" : "light" },
       });
+      place.dataset.live = "";
       drawn.set(figure, embedded);
       figure.querySelector(".save").hidden = false;
     } catch (error) {
@@ -57,31 +102,82 @@
     }
   }
 
-  async function save(button) {
-    const figure = button.closest("figure");
-    const format = button.dataset.format;
+  // One figure at a time, so that a page can be scrolled and typed in meanwhile.
+  let queue = Promise.resolve();
+  const idle = window.requestIdleCallback ?? ((call) => setTimeout(call, 50));
+  function drawLater(figure) {
+    drawn.set(figure, null);
+    queue = queue.then(() => new Promise((resolve) => idle(() => draw(figure).then(resolve), { timeout: 1000 })));
+  }
+
+  function saveFile(address, name) {
     const link = document.createElement("a");
-    link.href = await drawn.get(figure).view.toImageURL(format, 2);
-    link.download = `${figure.closest("section").id}.${format}`;
+    link.href = address;
+    link.download = name;
     link.click();
   }
 
-  for (const button of document.querySelectorAll(".save button")) {
-    button.addEventListener("click", () => save(button));
+  async function save(button) {
+    const figure = button.closest("figure");
+    const format = button.dataset.format;
+    const name = figure.dataset.file || figure.closest("section")?.id || "figure";
+    saveFile(await drawn.get(figure).view.toImageURL(format, 2), `${name}.${format}`);
   }
 
-  // A long report draws a figure only when it is about to be seen.
+  const shown = (value) =>
+    typeof value === "number" && !Number.isInteger(value) ? Number(value.toPrecision(5)) : (value ?? "");
+
+  async function toggleNumbers(button) {
+    const figure = button.closest("figure");
+    const place = figure.querySelector(".numbers");
+    if (!place.firstChild) {
+      const { spec, tables } = await chartOf(figure);
+      for (const [title, data, columns] of tables) {
+        const table = document.createElement("table");
+        table.createCaption().textContent = title;
+        const head = table.createTHead().insertRow();
+        for (const [, name] of columns) {
+          const cell = document.createElement("th");
+          cell.scope = "col";
+          cell.textContent = name;
+          head.append(cell);
+        }
+        const body = table.createTBody();
+        for (const row of spec.datasets[data]) {
+          const line = body.insertRow();
+          for (const [field] of columns) {
+            const cell = line.insertCell();
+            cell.textContent = shown(row[field]);
+            if (typeof row[field] === "number") cell.className = "number";
+          }
+        }
+        place.append(table);
+      }
+    }
+    place.hidden = !place.hidden;
+    button.setAttribute("aria-expanded", String(!place.hidden));
+    button.textContent = place.hidden ? "Show the numbers" : "Hide the numbers";
+  }
+
+  for (const button of document.querySelectorAll(".save button")) {
+    button.addEventListener("click", () => ("table" in button.dataset ? toggleNumbers(button) : save(button)));
+  }
+
+  // A long report draws a figure only when it is about to be seen: first as it stands in the file,
+  // then to be pointed at, and as wide as the window is.
   const near = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
-        if (isIntersecting && !drawn.has(target)) draw(target);
+        if (!isIntersecting || drawn.has(target)) continue;
+        still(target);
+        drawLater(target);
       }
     },
-    { rootMargin: "800px" },
+    { rootMargin: "600px" },
   );
   figures.forEach((figure) => near.observe(figure));
 
-  const again = () => [...drawn.keys()].forEach(draw);
+  const again = () => [...drawn.keys()].forEach(drawLater);
   dark.addEventListener("change", again);
   let width = window.innerWidth;
   let pause;
@@ -92,6 +188,115 @@
     pause = setTimeout(again, 150);
   });
   window.addEventListener("beforeprint", () => {
-    figures.filter((figure) => !drawn.has(figure)).forEach(draw);
+    figures.filter((figure) => !("live" in figure.querySelector(".chart").dataset)).forEach(still);
   });
+
+  // ---------------------------------------------------------------- search and filters
+
+  const search = document.getElementById("search");
+  const sections = [...document.querySelectorAll(".experiment")].map((section) => ({
+    section,
+    link: document.querySelector(`#index li[data-experiment="${section.id}"]`),
+    // Letters of the Greek alphabet are found by themselves and by their names.
+    text: [section.dataset.words, ...[".item", "h3", ".facts a", ".about"].map((part) => section.querySelector(part)?.textContent)]
+      .join(" ")
+      .toLowerCase(),
+    cards: [...section.querySelectorAll(".card")].map((card) => ({
+      card,
+      text: `${card.dataset.words} ${card.textContent}`.toLowerCase(),
+    })),
+  }));
+
+  const pressed = (name) =>
+    [...document.querySelectorAll(`.choice[data-${name}][aria-pressed="true"]`)].map((one) => one.dataset[name]);
+
+  function filter() {
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const [outcomes, kinds] = [pressed("outcome"), pressed("kind")];
+    const matches = (text) => words.every((word) => text.includes(word));
+    let [claims, experiments, all] = [0, 0, 0];
+    for (const { section, link, text, cards } of sections) {
+      const whole = matches(text);
+      let kept = 0;
+      for (const { card, text: own } of cards) {
+        const right =
+          (!outcomes.length || outcomes.includes(card.dataset.outcome)) &&
+          (!kinds.length || kinds.includes(card.dataset.kind));
+        card.hidden = !(right && (whole || matches(own)));
+        kept += !card.hidden;
+      }
+      all += cards.length;
+      claims += kept;
+      const gone = !(kept || (whole && !outcomes.length && !kinds.length));
+      section.hidden = gone;
+      if (link) link.hidden = gone;
+      experiments += !gone;
+    }
+    for (const group of document.querySelectorAll(".paper-links, .paper")) {
+      group.hidden = !group.querySelector("li:not([hidden]), .experiment:not([hidden])");
+    }
+    document.querySelector(".nothing").hidden = experiments > 0;
+    const narrowed = words.length || outcomes.length || kinds.length;
+    document.querySelector(".found").textContent = narrowed
+      ? `${claims} of ${all} claims in ${experiments} ${experiments === 1 ? "experiment" : "experiments"}`
+      : "";
+  }
+
+  function clear() {
+    search.value = "";
+    document.querySelectorAll(".choice").forEach((one) => one.setAttribute("aria-pressed", "false"));
+    filter();
+  }
+
+  function showTarget() {
+    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+    if (!target) return;
+    if (search && target.closest("[hidden]")) clear();
+    if (target.matches("details")) target.open = true;
+    requestAnimationFrame(() => target.scrollIntoView());
+  }
+
+  if (search) {
+    document.querySelector(".finder").hidden = false;
+    let typing;
+    search.addEventListener("input", () => {
+      clearTimeout(typing);
+      typing = setTimeout(filter, 120);
+    });
+    for (const choice of document.querySelectorAll(".choice")) {
+      choice.addEventListener("click", () => {
+        choice.setAttribute("aria-pressed", String(choice.getAttribute("aria-pressed") !== "true"));
+        filter();
+      });
+    }
+    document.querySelector("[data-clear]").addEventListener("click", clear);
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "/" && !event.target.closest("input, textarea")) {
+        event.preventDefault();
+        document.querySelector(".menu").open = true;
+        search.focus();
+      } else if (event.key === "Escape" && event.target === search) clear();
+    });
+    // Where there is no room beside the text, the contents are folded away.
+    const roomy = window.matchMedia("(min-width: 64rem)");
+    const fold = () => (document.querySelector(".menu").open = roomy.matches);
+    fold();
+    roomy.addEventListener("change", fold);
+    document.getElementById("index").addEventListener("click", (event) => {
+      if (!roomy.matches && event.target.closest("a")) document.querySelector(".menu").open = false;
+    });
+    const reading = new IntersectionObserver(
+      (entries) => {
+        for (const { target, isIntersecting } of entries) {
+          const link = document.querySelector(`#index li[data-experiment="${target.id}"] a`);
+          if (isIntersecting) link?.setAttribute("aria-current", "true");
+          else link?.removeAttribute("aria-current");
+        }
+      },
+      { rootMargin: "-20% 0px -75% 0px" },
+    );
+    sections.forEach(({ section }) => reading.observe(section));
+  }
+  window.addEventListener("hashchange", showTarget);
+  if (location.hash) showTarget();
 })();

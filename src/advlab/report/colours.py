@@ -1,0 +1,91 @@
+"""One colour for one thing in all charts of a paper."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+from .theme import CATEGORIES
+
+_CHANNELS = ("color", "stroke", "fill")
+
+
+def shared(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The charts with colours that follow the names of things, not their place in a legend.
+
+    Words have one colour wherever they stand; numbers have one under each title, as 0.1 of eps and
+    0.1 of xi are different things. Names that share a legend never share a colour. A legend with
+    colours of its own, or with more names than there are colours, is left as it is.
+
+    Args:
+        specs: Vega-Lite specifications; they are left as they are.
+
+    Example:
+        first, second = shared([chart.to_dict(), other.to_dict()])
+    """
+    charts = [deepcopy(dict(spec)) for spec in specs]
+    legends = [legend for chart in charts for legend in _legends(chart)]
+    colours = _assigned([keys for _, keys in legends])
+    for encodings, keys in legends:
+        for encoding in encodings:
+            encoding["scale"] = {
+                **(encoding.get("scale") or {}),
+                "domain": list(dict.fromkeys(name for _, name in keys)),
+                "range": [CATEGORIES[colours[key]] for key in keys],
+            }
+    return charts
+
+
+Key = tuple[str, str]
+
+
+def _legends(spec: dict[str, Any]) -> Iterator[tuple[list[dict[str, Any]], list[Key]]]:
+    """The encodings that share a scale, and the names on it."""
+    panels = spec.get("concat") or spec.get("hconcat") or spec.get("vconcat") or [spec]
+    apart = ((spec.get("resolve") or {}).get("scale") or {}).get("color") == "independent"
+    for group in [[panel] for panel in panels] if apart else [panels]:
+        for channel in _CHANNELS:
+            encodings = [one for panel in group for one in _encodings(panel, channel)]
+            own = {"domain", "range", "scheme"}
+            plain = not any(own & set(one.get("scale") or {}) for one in encodings)
+            keys = list(dict.fromkeys(key for one in encodings for key in _keys(one)))
+            names = {name for _, name in keys}
+            if encodings and plain and len(names) == len(keys) and 1 < len(keys) <= len(CATEGORIES):
+                yield encodings, keys
+
+
+def _encodings(panel: dict[str, Any], channel: str) -> Iterator[dict[str, Any]]:
+    for part in (panel, *panel.get("layer", ())):
+        found = (part.get("encoding") or {}).get(channel)
+        if not isinstance(found, dict) or found.get("type") != "nominal":
+            continue
+        if isinstance(found.get("sort"), list):
+            yield found
+
+
+def _keys(encoding: Mapping[str, Any]) -> list[Key]:
+    title = str(encoding.get("title") or "")
+    return [("" if not _is_number(name) else title, str(name)) for name in encoding["sort"]]
+
+
+def _is_number(name: object) -> bool:
+    try:
+        float(str(name))
+    except ValueError:
+        return False
+    return True
+
+
+def _assigned(legends: Sequence[Sequence[Key]]) -> dict[Key, int]:
+    """Greedy: names in most legends first, each its usual place or the first that is free."""
+    often = Counter(key for legend in legends for key in legend)
+    colours: dict[Key, int] = {}
+    for key in sorted(often, key=lambda one: -often[one]):
+        near = [legend for legend in legends if key in legend]
+        taken = {colours[other] for legend in near for other in legend if other in colours}
+        usual = near[0].index(key)
+        free = [place for place in (usual, *range(len(CATEGORIES))) if place not in taken]
+        if not free:  # more neighbours than colours: repeat the one that its own legends use least
+            free = [min(range(len(CATEGORIES)), key=lambda place: (place in taken, place))]
+        colours[key] = free[0]
+    return colours

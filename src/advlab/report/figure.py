@@ -1,0 +1,240 @@
+"""A chart without a browser: a drawing that follows the page's colours, files, and its numbers."""
+
+import base64
+import gzip
+import json
+import math
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+import vl_convert
+from altair import SCHEMA_VERSION
+from markupsafe import Markup
+
+from .symbols import typeset
+from .theme import CATEGORIES, GROUND, INK, LINES, QUIET, theme
+
+VEGA_LITE = ".".join(SCHEMA_VERSION.split(".")[:2])
+_NARROWEST, _WIDEST, _GAP, _EDGES = 205, 400, 72, 84
+PAGE_WIDTH = 1000
+"""What a drawing may be wide, in pixels; `page.js` fits charts to any other width."""
+
+_VARIABLES = {INK: "--ink", QUIET: "--quiet", LINES: "--grid", GROUND: "--ground"} | {
+    colour: f"--c{place}" for place, colour in enumerate(CATEGORIES)
+}
+
+
+_LEFT_OUT = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r'\s(?:xlink:)?href="(?!data:image/)[^"]*"',
+        r'\s(?:aria-[a-z]+|role|class|target|font-family|pointer-events)="[^"]*"',
+        # Points that only carry a tooltip, and grounds that are not seen.
+        r'<(path|line)\b[^>]*\s(?:opacity="0"|display="none")[^>]*?(?:/>|></\1>)',
+        r'<path( d="[^"]*")?/>|<g></g>',
+    )
+)
+
+
+def fitted(spec: Mapping[str, Any], width: int = PAGE_WIDTH) -> dict[str, Any]:
+    """The chart with as many panels in a row as fit, in rows of even length.
+
+    Args:
+        spec: a Vega-Lite specification.
+        width: of the page, in pixels.
+    """
+    chart = deepcopy(dict(spec))
+    panels = chart.pop("hconcat", None) or chart.pop("concat", None)
+    most = max(1, (width - _EDGES + _GAP) // (_NARROWEST + _GAP))
+    columns = min(len(panels or [0]), chart.get("columns") or math.inf)
+    rows = math.ceil(columns / most)
+    row = math.ceil(columns / rows)
+    wide = min(_WIDEST, (width - _EDGES - (row - 1) * _GAP) // row)
+    apart = ((chart.get("resolve") or {}).get("scale") or {}).get("color") == "independent"
+    for panel in panels or [chart]:
+        for part in (panel, *panel.get("layer", ())):
+            if isinstance(part.get("width"), int | float):
+                part["width"] = wide
+        _wrap_legend(panel, wide if apart else width - _EDGES)
+    if panels:
+        chart |= {"concat": panels, "columns": row}
+    return chart
+
+
+def _wrap_legend(panel: Mapping[str, Any], width: float) -> None:
+    """A legend takes as many rows as its names need; about 7 pixels a letter."""
+    for part in (panel, *panel.get("layer", ())):
+        color = (part.get("encoding") or {}).get("color") or {}
+        if isinstance(color.get("legend"), dict) and isinstance(color.get("sort"), list):
+            longest = max((len(str(name)) for name in color["sort"]), default=1)
+            room = width - 7 * len(str(color.get("title") or ""))
+            color["legend"]["columns"] = max(1, int(room // (7 * longest + 34)))
+
+
+def svg(spec: Mapping[str, Any]) -> str:
+    """The chart as an SVG file, in light colours.
+
+    Raises:
+        ValueError: the specification cannot be drawn.
+    """
+    chart = typeset(fitted(spec))
+    return vl_convert.vegalite_to_svg(
+        chart, vl_version=VEGA_LITE, config=theme(), allowed_base_urls=[]
+    )
+
+
+def png(drawing: str, scale: float = 2.0) -> bytes:
+    """A drawing as a PNG file.
+
+    Args:
+        drawing: an SVG file.
+        scale: pixels of the picture for one of the drawing.
+    """
+    return vl_convert.svg_to_png(drawing, scale=scale)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """An SVG element to stand in a page, and how large it is."""
+
+    markup: Markup
+    width: int
+    height: int
+
+
+def drawing(spec: Mapping[str, Any], name: str, label: str) -> Drawing | None:
+    """The chart as a part of a page: it follows the page's colours, and holds no link.
+
+    Args:
+        spec: a Vega-Lite specification.
+        name: puts its inner names apart from those of other drawings.
+        label: what a screen reader says.
+
+    Returns:
+        None if it cannot be drawn.
+    """
+    try:
+        text = svg(spec)
+    except ValueError:
+        return None
+    return inside_page(text, name, label)
+
+
+def inside_page(text: str, name: str, label: str) -> Drawing | None:
+    """An SVG file as a part of a page."""
+    size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text)
+    if size is None or re.search(r"<(script|foreignObject|iframe|style)\b|</noscript", text, re.I):
+        return None
+    inner = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
+    for pattern in _LEFT_OUT:
+        inner = pattern.sub("", inner)
+    inner = re.sub(r'(\sid="|url\(#)', rf"\g<1>{name}-", inner)
+    inner = re.sub(r"-?\d+\.\d{2,}(?=[^%\w])", lambda found: f"{float(found[0]):.1f}", inner)
+    inner = _by_variables(inner)
+    width, height = (math.ceil(float(one)) for one in size.groups())
+    markup = Markup(
+        '<svg viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" aria-label="{label}">'
+        "{inner}</svg>"
+    ).format(w=width, h=height, label=label, inner=Markup(inner))
+    return Drawing(markup, width, height)
+
+
+def _by_variables(inner: str) -> str:
+    pattern = re.compile(rf'"({"|".join(map(re.escape, _VARIABLES))})"', re.IGNORECASE)
+    names = {colour.lower(): name for colour, name in _VARIABLES.items()}
+    return pattern.sub(lambda found: f'"var({names[found[1].lower()]})"', inner)
+
+
+def packed(value: object) -> str:
+    """Something for a script of the page, compressed and in letters that need no escape."""
+    text = value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+    return base64.b64encode(gzip.compress(text.encode(), 9, mtime=0)).decode()
+
+
+@dataclass(frozen=True)
+class ChartTable:
+    """The numbers of one layer of a chart: data set, and columns as (field, title)."""
+
+    title: str
+    data: str
+    columns: tuple[tuple[str, str], ...]
+
+
+def tables(spec: Mapping[str, Any]) -> list[ChartTable]:
+    """Where the numbers of a chart are, panel by panel; what is drawn twice is listed once.
+
+    Args:
+        spec: a Vega-Lite specification.
+    """
+    found: dict[tuple[str, str], ChartTable] = {}
+    panels = spec.get("concat") or spec.get("hconcat") or spec.get("vconcat") or [spec]
+    for place, panel in enumerate(panels, 1):
+        title = _words(panel.get("title")) or (f"Panel {place}" if len(panels) > 1 else "")
+        for part in (panel, *panel.get("layer", ())):
+            source = part.get("data") or panel.get("data") or spec.get("data") or {}
+            data = str(source.get("name"))
+            rows = (spec.get("datasets") or {}).get(data)
+            if not rows or "encoding" not in part:
+                continue
+            columns = _columns(part["encoding"], rows[0])
+            known = found.get((title, data))
+            if columns and (known is None or len(columns) > len(known.columns)):
+                found[title, data] = ChartTable(title, data, tuple(columns.items()))
+    return list(found.values())
+
+
+def _columns(encoding: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str]:
+    told = encoding.get("tooltip")
+    told = told if isinstance(told, list) else [told] if isinstance(told, dict) else []
+    order = ("color", "x", "y", "x2", "y2", "size", "shape", "text")
+    channels = [*told, *(encoding[name] for name in order if isinstance(encoding.get(name), dict))]
+    fields = {}
+    for one in channels:
+        field = one.get("field")
+        if field in row and field not in fields:
+            fields[field] = _words(one.get("title")) or field
+    return fields
+
+
+def table(spec: Mapping[str, Any]) -> pl.DataFrame:
+    """The numbers of a chart in one table: panel, quantity, then a column per title.
+
+    Args:
+        spec: a Vega-Lite specification.
+    """
+    parts = []
+    for one in tables(spec):
+        rows = spec["datasets"][one.data]
+        titles = _distinct([title for _, title in one.columns])
+        columns = {
+            title: pl.Series([_cell(row.get(field)) for row in rows], dtype=pl.String)
+            for title, (field, _) in zip(titles, one.columns, strict=True)
+        }
+        parts.append(pl.DataFrame({"panel": [one.title] * len(rows), **columns}))
+    return pl.concat(parts, how="diagonal") if parts else pl.DataFrame()
+
+
+def _distinct(titles: list[str]) -> list[str]:
+    seen: dict[str, None] = {}
+    for title in titles:
+        name, count = title, 2
+        while name in seen or name == "panel":
+            name, count = f"{title} {count}", count + 1
+        seen[name] = None
+    return list(seen)
+
+
+def _cell(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _words(title: object) -> str:
+    if isinstance(title, dict):
+        title = title.get("text")
+    if isinstance(title, list):
+        title = " ".join(map(str, title))
+    return str(title or "")

@@ -1,0 +1,49 @@
+"""What a run leaves beside itself: the figure, its numbers, and a short page."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from ..core.files import replacing, write_text
+from . import figure
+from .bibliography import Paper
+from .findings import Finding
+from .page import render
+from .result import FILES, Result
+
+
+def leave(
+    result: Result,
+    folder: Path,
+    known: Mapping[str, Finding],
+    papers: Mapping[str, Paper] | None = None,
+) -> list[Path]:
+    """Write the figure as SVG and PNG, its numbers as CSV, and the page of this result alone.
+
+    They replace those of the run before, whatever its scale. A result without a chart has a page
+    only.
+
+    Args:
+        result: what the run found.
+        folder: where its runs are stored.
+        known: findings by the name of their verdict.
+        papers: by the short names that results have.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        OSError: the folder cannot be written to.
+
+    Example:
+        leave(lab.run("generalization/fig5"), Path("runs/generalization/fig5"), {})
+    """
+    written = []
+    if result.chart:
+        drawing = figure.svg(result.chart)
+        write_text(folder / "figure.svg", drawing)
+        with replacing(folder / "figure.png") as new:
+            new.write_bytes(figure.png(drawing))
+        write_text(folder / "table.csv", figure.table(result.chart).write_csv())
+        written = [folder / name for name in FILES[:3]]
+    write_text(folder / "report.html", render([result], known, papers))
+    return [*written, folder / "report.html"]

@@ -1,0 +1,151 @@
+"""Formulas that were typed with letters of a keyboard, as a paper writes them: `||mu||^2` is ‖μ‖².
+
+Claims, docstrings and charts are written for terminals. A page has the symbols, and raises and
+lowers exponents and indices.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, Literal
+
+from markupsafe import Markup
+
+Place = Literal["on the line", "raised", "lowered"]
+
+_LETTERS = {
+    **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "eps": "ε", "epsilon": "ε"},
+    **{"eta": "η", "theta": "θ", "kappa": "κ", "lambda": "λ", "lam": "λ", "mu": "μ", "xi": "ξ"},
+    **{"rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "psi": "ψ", "omega": "ω"},
+    **{"Delta": "Δ", "Omega": "Ω", "Theta": "Θ", "Sigma": "Σ", "Gamma": "Γ", "Phi": "Φ"},
+}
+_GREEK = re.compile(rf"(?<![A-Za-z0-9_.])({'|'.join(_LETTERS)})(?=[0-9_]?(?:[^A-Za-z0-9]|_|$))")
+_AFTER_INDEX = re.compile(rf"(?<=[{{_,])({'|'.join(_LETTERS)})(?![A-Za-z])")
+_RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern), text)
+    for pattern, text in (
+        (r"\b[lL]_?inf\b", "ℓ_∞"),
+        (r"(?<![\w.])[lL]_?([12])(?![\w.])", r"ℓ_\1"),
+        (r"\bsigma2\b", "σ^2"),
+        (r"<=>", "⇔"),
+        (r"<=", "≤"),
+        (r">=", "≥"),
+        (r"!=", "≠"),
+        (r"\+-", "±"),
+        (r"(?<!-)->", "→"),
+        (r"\|\|", "‖"),
+        (r"<([^<>=≤≥]{1,40},[^<>=≤≥]{1,40})>", r"⟨\1⟩"),
+        (r"\bsqrt(?=\()", "√"),
+        (r"\bsqrt ", "√"),
+        (r"\bsum_", "Σ_"),
+        (r"(?<![\w.])1e([+-]?\d+)\b", r"10^\1"),
+        (r"(?<![\w.])(\d(?:\.\d+)?)e([+-]?\d+)\b", r"\1 × 10^\2"),
+        (r"(?<![\w)\]}’'^.])-(?=\d|\.\d)", "−"),
+    )
+)
+_SCRIPT = re.compile(
+    r"(?P<raised>(?<=[\w)\]|*'‖⟩])\^(?:\{(?P<a>[^{}]*)\}|\((?P<b>[^()]*)\)|(?P<c>[+-−]?[\w.]*\w)))"
+    r"|(?P<lowered>(?<![A-Za-z0-9])(?P<base>[A-Za-zͰ-Ͽℓ‖])_(?:\{(?P<d>[^{}]*)\}|(?P<e>[\w∞*]+)))"
+    r"|(?P<digit>(?<![A-Za-z0-9])(?P<letter>[ͰͱͲ-Ͽ])(?P<f>[0-9])(?![0-9.]))"
+)
+_NUMBER = re.compile(r"[-+−]?[\d.]+(?:e[-+]?\d+)?$")
+_LONGEST = 300
+_UP = str.maketrans("-−+0123456789()n", "⁻⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹⁽⁾ⁿ")
+_DOWN = str.maketrans("-−+0123456789()aeoxhklmnpstijruv", "₋₋₊₀₁₂₃₄₅₆₇₈₉₍₎ₐₑₒₓₕₖₗₘₙₚₛₜᵢⱼᵣᵤᵥ")
+
+
+def pieces(text: str) -> Iterator[tuple[Place, str]]:
+    """The text with symbols for their names, cut where something is raised or lowered.
+
+    Args:
+        text: words and formulas as one types them.
+
+    Example:
+        list(pieces("theta0^2"))  # on the line "θ", lowered "0", raised "2"
+    """
+    for pattern, symbol in _RULES:
+        text = pattern.sub(symbol, text)
+    text = _GREEK.sub(lambda found: _LETTERS[found[1]], text)
+    text = _AFTER_INDEX.sub(lambda found: _LETTERS[found[1]], text)
+    last = 0
+    for found in _SCRIPT.finditer(text):
+        place: Place = "raised" if found["raised"] else "lowered"
+        base = found["base"] or found["letter"] or ""
+        start = found.start() + len(base)
+        if start > last:
+            yield "on the line", text[last:start]
+        small = next((found[name] for name in "abcdef" if found[name]), "")
+        yield place, small.replace("-", "−").lstrip("+")
+        last = found.end()
+    if last < len(text):
+        yield "on the line", text[last:]
+
+
+def html(text: str) -> Markup:
+    """The text for a page, where anything can be raised and lowered."""
+    tags = {"on the line": "{}", "raised": "<sup>{}</sup>", "lowered": "<sub>{}</sub>"}
+    return Markup("").join(Markup(tags[place]).format(part) for place, part in pieces(str(text)))
+
+
+@lru_cache(maxsize=4096)
+def plain(text: str) -> str:
+    """The text in plain letters: indices and exponents that have no letter of their own stay typed.
+
+    Example:
+        plain("||mu||^2 sqrt(n/d)")  # "‖μ‖² √(n/d)"
+    """
+    return "".join(_plain(place, part) for place, part in pieces(text))
+
+
+def typeset(spec: Any) -> Any:
+    """A chart with symbols in its titles, legends and names.
+
+    Args:
+        spec: a Vega-Lite specification, or a part of one; it is left as it is.
+    """
+    return _typeset(spec, shown=False)
+
+
+_SHOWN = {"title", "sort", "domain", "text"}
+_DATA = {"datasets", "values"}
+_CODE = {"field", "name", "type", "expr", "test", "labelExpr", "format", "config", "href", "url"}
+
+
+def _typeset(part: Any, shown: bool) -> Any:
+    if isinstance(part, str):
+        return plain(part) if shown and not _NUMBER.match(part) else part
+    if isinstance(part, list):
+        return [_typeset(one, shown) for one in part]
+    if isinstance(part, dict):
+        return {
+            key: _typeset_data(one)
+            if key in _DATA
+            else one
+            if key in _CODE and not isinstance(one, dict)
+            else _typeset(one, shown or key in _SHOWN)
+            for key, one in part.items()
+        }
+    return part
+
+
+def _typeset_data(part: Any) -> Any:
+    """Of data every text may be shown, whatever its column is called; addresses are left alone."""
+    if isinstance(part, str):
+        return part if _NUMBER.match(part) or len(part) > _LONGEST else plain(part)
+    if isinstance(part, list):
+        return [_typeset_data(one) for one in part]
+    if isinstance(part, dict):
+        return {key: _typeset_data(one) for key, one in part.items()}
+    return part
+
+
+def _plain(place: Place, part: str) -> str:
+    if place == "on the line":
+        return part
+    table, typed = (_UP, "^") if place == "raised" else (_DOWN, "_")
+    small = part.translate(table)
+    if part == "∞":
+        return part
+    if not any(old == new and old != " " for old, new in zip(part, small, strict=True)):
+        return small
+    return f"{typed}{part}" if len(part) == 1 else f"{typed}{{{part}}}"

@@ -101,28 +101,34 @@ def compute(case: Case) -> pl.DataFrame:
     return pl.concat([thetas, scales.end_row(case, numbers)], how="diagonal")
 
 
+PAIRS = {
+    ("start", "clean"): "w0, w",
+    ("start", "adversarial"): "w0, w'",
+    ("clean", "adversarial"): "w, w'",
+    ("clean", "control"): "w, control",
+}
+"""What the figure compares, in the paper's letters."""
+
+
 def figure(table: pl.DataFrame) -> AnyChart:
-    rows = table.filter(part="theta").with_columns(
-        pair=pl.format("{} to {}", "before", "after"),
-        start=pl.format("start scaled by {}", "start_scale"),
+    names = pl.DataFrame(
+        [(*pair, name) for pair, name in PAIRS.items()],
+        schema=["before", "after", "pair"],
+        orient="row",
     )
+    rows = names.join(table.filter(part="theta"), on=["before", "after"], maintain_order="left")
+    rows = rows.with_columns(start=pl.format("scaled by {}", "start_scale"))
     looks = {
         "mean": "mean theta of the same neuron",
         "above": "share of neurons with theta above 0.8",
         "below": "share of neurons with theta below 0.2",
         "others": "mean theta of unrelated neurons",
     }
-    wanted = rows.filter(pl.col("after") != "control").vstack(
-        rows.filter(before="clean", after="control")
-    )
-    return panels(
-        [
-            points(wanted.sort("after", "before"), "pair", column, "start", y_title=words,
-                   x_title="from one stage to another")
-            for column, words in looks.items()
-        ],
-        columns=2,
-    )  # fmt: skip
+    charts = [
+        points(rows, "pair", column, "start", y_title=words, x_title="theta between")
+        for column, words in looks.items()
+    ]
+    return panels(charts, columns=2)
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:

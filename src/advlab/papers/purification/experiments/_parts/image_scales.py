@@ -157,10 +157,16 @@ def ratios(table: pl.DataFrame, column: str, stage: str, *others: str) -> dict[s
     return {f"over {other}": mine / ended(table, f"{other}: {column}") for other in others}
 
 
+SHORT = {"back to clean": "back", "from random": "direct"}
+"""Words below an axis."""
+
+
 def by_stage(table: pl.DataFrame, column: str, stages: Sequence[str]) -> pl.DataFrame:
     """One row per seed and stage, for charts."""
     rows = table.filter(part="end")
     return pl.concat(
-        rows.select("seed", stage=pl.lit(stage), value=pl.col(f"{stage}: {column}"))
+        rows.select(
+            "seed", stage=pl.lit(SHORT.get(stage, stage)), value=pl.col(f"{stage}: {column}")
+        )
         for stage in stages
     )

@@ -28,6 +28,7 @@ from .clipping import ClipGradient
 from .epoch_bar import EpochBar
 from .epoch_log import EpochLog, EpochMeasure, KeepBest
 from .errors_of import USUAL, ErrorsOf
+from .freed_memory import keep_freed_memory
 from .hooks import Checkpoint, Hook
 from .loop import fit
 from .processes import present
@@ -125,6 +126,7 @@ def train(
     if isinstance(model, Stack):
         raise AdvlabError("a single model", "a stack", "train stacks with advlab.fit")
     inputs.check_weights(model)
+    keep_freed_memory()
     chosen = _chosen(recipe, epochs, batch)
     if fabric is not None:
         model.to(fabric.device)

@@ -11,12 +11,13 @@ from . import (
     stacks,
     theta_star,
     training_epoch,
+    training_memory,
     two_layer,
 )
 
 PARTS = (
     theta_star, stacks, two_layer, any_attack, patches, purification, bracket, certificates,
-    masked_models, training_epoch, peers,
+    masked_models, training_epoch, training_memory, peers,
 )  # fmt: skip
 for benchmark in PARTS:
     benchmark.main()

@@ -7,14 +7,18 @@
 All train the same network on the same images by SGD, attack in eval mode from a random start, keep
 the last point, and take a step on it. `train` runs its recipe "pgd" with ten steps. The clock runs
 from the first batch of an epoch to its last, so set-up and the errors that are measured after an
-epoch are left out for all. Contenders take turns; medians.
+epoch are left out for all. Contenders take turns, each in a process of its own, so that the memory
+that one leaves neither helps nor hurts another; medians.
 
     ADVLAB_DATA=/path/to/data python -m benchmarks.training_epoch
 """
 
+import importlib.util
 import json
+import multiprocessing
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from statistics import median
 
 import torch
@@ -84,6 +88,13 @@ def pgd_usual(model: nn.Module, x: Tensor, y: Tensor, radius: float) -> Tensor:
     return (x + delta).detach()
 
 
+def pgd_torchattacks(model: nn.Module, x: Tensor, y: Tensor, radius: float) -> Tensor:
+    """Ten steps of its PGD."""
+    import torchattacks  # type: ignore[import-not-found]
+
+    return torchattacks.PGD(model, eps=radius, alpha=SHARE * radius, steps=STEPS)(x, y)
+
+
 def by_hand(
     model: nn.Module,
     data: Arrays,
@@ -107,54 +118,45 @@ def by_hand(
     return clock.seconds
 
 
-def contenders(
-    make: Callable[[], nn.Module], data: Arrays, radius: float
-) -> dict[str, Callable[[], float]]:
-    """An epoch by each, from the same start."""
+def epoch(network: str, contender: str) -> float:
+    """CPU seconds per step of an epoch, in the worker of the contender."""
+    torch.set_num_threads(1)
+    make, load, radius = NETWORKS[network]
+    data = load(n=BATCH * BATCHES)
     last, first = torch.channels_last, torch.contiguous_format
-    found: dict[str, Callable[[], float]] = {
-        "train": lambda: by_train(make(), data, radius),
-        "by hand, best": lambda: by_hand(
-            make(), data, lambda m, x, y: pgd_best(m, x, y, radius), last
-        ),
-        "by hand, usual": lambda: by_hand(
-            make(), data, lambda m, x, y: pgd_usual(m, x, y, radius), first
-        ),
-    }
-    try:
-        import torchattacks  # type: ignore[import-not-found]
-    except ImportError:
-        print("torchattacks is not installed: its loop is skipped", flush=True)
-        return found
-
-    def theirs(model: nn.Module, x: Tensor, y: Tensor) -> Tensor:
-        return torchattacks.PGD(model, eps=radius, alpha=SHARE * radius, steps=STEPS)(x, y)
-
-    return {**found, "torchattacks": lambda: by_hand(make(), data, theirs, first)}
+    if contender == "train":
+        seconds = by_train(make(), data, radius)
+    elif contender == "by hand, best":
+        seconds = by_hand(make(), data, lambda m, x, y: pgd_best(m, x, y, radius), last)
+    elif contender == "by hand, usual":
+        seconds = by_hand(make(), data, lambda m, x, y: pgd_usual(m, x, y, radius), first)
+    else:
+        seconds = by_hand(make(), data, lambda m, x, y: pgd_torchattacks(m, x, y, radius), first)
+    return seconds / (BATCHES - 1)
 
 
 def main(repeats: int = 5) -> None:
-    torch.set_num_threads(1)
-    rows = BATCH * BATCHES
-    networks: dict[str, tuple[Callable[[], nn.Module], Arrays, float]] = {
-        "SmallCNN, width 16, MNIST": (_small, mnist.load(n=rows), 0.2),
-        "ResNet9, width 12, CIFAR-10": (_residual, cifar10.load(n=rows), 8 / 255),
-    }
-    for name, parts in networks.items():
-        calls = contenders(*parts)
-        cpu: dict[str, list[float]] = {one: [] for one in calls}
-        for _ in range(repeats):
-            for one, call in calls.items():
-                cpu[one].append(call())
-        seconds = {one: median(values) / (BATCHES - 1) for one, values in cpu.items()}
-        ratios = {one: seconds["train"] / value for one, value in seconds.items() if one in TARGETS}
-        report = {
-            "benchmark": f"a step of PGD-{STEPS} training, batch {BATCH}: {name}",
-            "CPU seconds": {one: round(value, 3) for one, value in seconds.items()},
-            "train against": {one: round(value, 3) for one, value in ratios.items()},
-            "targets": {one: TARGETS[one] for one in ratios},
-        }
-        print(json.dumps(report), flush=True)
+    names = ["train", *TARGETS]
+    if importlib.util.find_spec("torchattacks") is None:
+        print("torchattacks is not installed: its loop is skipped", flush=True)
+        names.remove("torchattacks")
+    with ExitStack() as stack:
+        spawn = multiprocessing.get_context("spawn")
+        workers = {name: stack.enter_context(spawn.Pool(1)) for name in names}
+        for network in NETWORKS:
+            cpu: dict[str, list[float]] = {name: [] for name in names}
+            for _ in range(repeats):
+                for name, worker in workers.items():
+                    cpu[name].append(worker.apply(epoch, (network, name)))
+            seconds = {name: median(values) for name, values in cpu.items()}
+            ratios = {one: seconds["train"] / seconds[one] for one in TARGETS if one in seconds}
+            report = {
+                "benchmark": f"a step of PGD-{STEPS} training, batch {BATCH}: {network}",
+                "CPU seconds": {name: round(value, 3) for name, value in seconds.items()},
+                "train against": {one: round(value, 3) for one, value in ratios.items()},
+                "targets": {one: TARGETS[one] for one in ratios},
+            }
+            print(json.dumps(report), flush=True)
 
 
 def _small() -> nn.Module:
@@ -164,6 +166,12 @@ def _small() -> nn.Module:
 def _residual() -> nn.Module:
     net = ResNet9.draw(generator("epoch"), width=12)
     return Normalised(net, [0.49, 0.48, 0.45], [0.25, 0.24, 0.26])
+
+
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], Callable[..., Arrays], float]] = {
+    "SmallCNN, width 16, MNIST": (_small, mnist.load, 0.2),
+    "ResNet9, width 12, CIFAR-10": (_residual, cifar10.load, 8 / 255),
+}
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ from ..core.errors import AdvlabError
 from ..core.files import replacing
 from ..core.inputs import Given, TensorLike
 from ..core.randomness import Rng
-from ..losses import ModelLoss
+from ..losses import ModelLoss, evaluating
 from ..threats import Threat
 from ..threats.base import per_example
 from ._engine.channels_last import relaid
@@ -88,6 +88,8 @@ class Attack(ExactConfig):
     convergence theorems ask of an attack, and its points may cost less than the clean ones."""
     uses_gradient: ClassVar[bool] = True
     """Whether it needs gradients; if not it works on models that let none through."""
+    settles: ClassVar[bool] = False
+    """Whether it ends with `best.settle` in any case: what it saw before need not be remembered."""
 
     def __call__(
         self, loss: Given[Loss], x: Given[TensorLike], ball: Given[Threat], *, rng: Given[Rng | int]
@@ -137,15 +139,20 @@ class Attack(ExactConfig):
         if ball.radius == 0:
             return x
         with in_full_precision(loss) as loss, explained(best := BestSoFar(loss, x)):
-            points = self._searched(best, ball, rng).points
+            points = self._searched(best, ball, rng, remembers=not self.settles).points
             self._check_inside(points, x, ball)
             return points
 
-    def _searched(self, best: "BestSoFar", ball: Threat, rng: Rng) -> "BestSoFar":
+    def _searched(
+        self, best: "BestSoFar", ball: Threat, rng: Rng, *, remembers: bool = True
+    ) -> "BestSoFar":
         """The account of a search, by the loss itself or by a faster form of it."""
         faster = relaid(best.loss, best.x)
         found = best if faster is best.loss else BestSoFar(faster, best.x)
-        self.search(found, ball, rng)
+        found.remembers = remembers
+        # Once here, not at every call of the model: it has many modules to set.
+        with evaluating(loss.model if isinstance(loss := found.loss, ModelLoss) else None):
+            self.search(found, ball, rng)
         return found
 
     def _check_inside(self, found: Tensor, x: Tensor, ball: Threat) -> None:
@@ -178,13 +185,13 @@ class BestSoFar:
         x: The clean inputs.
 
     `forwards` and `backwards` count the rows that went through the loss, and back; `settled` says
-    that the answer stands whatever its loss.
+    that the answer stands whatever its loss. Where `remembers` is False only that answer is kept.
     """
 
     def __init__(self, loss: Loss, x: Tensor):
         self.loss, self.x = loss, x
         self.forwards = self.backwards = 0
-        self.settled = False
+        self.settled, self.remembers = False, True
         self._clean: tuple[Tensor, Tensor] | None = None
         self._worst: Attacked | None = None
         self._answer: Tensor | None = None
@@ -193,6 +200,7 @@ class BestSoFar:
     @property
     def worst(self) -> Attacked:
         """The worst point of each row, the clean inputs included; or the one that was settled."""
+        self.remembers = True
         if self._answer is not None:
             answer, self._answer = self._answer, None
             self.value(answer)
@@ -244,6 +252,8 @@ class BestSoFar:
         """Remember points of the set whose losses are known already; NaN is worse than any."""
         if getattr(value, "shape", None) != self.x.shape[:1]:
             self.checked(value)
+        if not self.remembers:
+            return
         self._clean_noted = self._clean_noted or point is self.x
         point = point.detach()
         if self._worst is None:

@@ -307,13 +307,8 @@ def thresholds(x: Any, y: ArrayLike, norm: str | float = "linf", **settings: Any
 
     eps_0 is the least radius at which theta = 0 is optimal: ||X'mu||_p / sum |mu| with mu the
     slopes of the loss at the best constant. The min-norm interpolator is optimal up to
-<<<<<<< HEAD
     min w_i/|mu_i|, mu its multipliers (derived here; for l2 and the squared loss also Ribeiro et
     al., 2023).
-=======
-    min w_i/|mu_i|, mu its multipliers (derived here; for l2 and the squared loss also in
-    Ribeiro et al., 2023).
->>>>>>> s5-linear
 
     Args:
         x, y, norm: as in `solve_linear`.

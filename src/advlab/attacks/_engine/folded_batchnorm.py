@@ -78,7 +78,7 @@ def folded(model: nn.Module, x: Tensor) -> Folded | None:
 def _names(model: nn.Module, x: Tensor) -> tuple[Names, ...]:
     if model in _PAIRS:
         return _PAIRS[model]
-    calls = Calls()
+    calls = RecordedCalls()
     with torch.enable_grad(), evaluating(model), calls.recorded(model):
         outputs = inputs.scores(inputs.call(model, x.detach().clone().requires_grad_()))
     if outputs.grad_fn is None:  # nothing is seen without gradients, which may come back
@@ -87,7 +87,7 @@ def _names(model: nn.Module, x: Tensor) -> tuple[Names, ...]:
     return _PAIRS[model]
 
 
-class Calls:
+class RecordedCalls:
     """What convolutions gave, and what BatchNorms were given, in one pass with gradients."""
 
     def __init__(self):

@@ -45,6 +45,10 @@ class GradientAscent(Attack):
             )
         return self
 
+    @property
+    def settles(self) -> bool:  # type: ignore[override]
+        return self.keep == "last"
+
     def starts(
         self, best: BestSoFar, threat: Threat, rng: Rng
     ) -> Iterator[tuple[BestSoFar, Tensor]]:

@@ -107,6 +107,7 @@ class AttackObjective(BestSoFar):
     ):
         super().__init__(whole.loss, whole.x)
         self.whole, self.leave, self.draws = whole, leave, draws
+        self.remembers = whole.remembers
         self.objective: Objective = objective
         self.target: Target = None
         self._worst, self._clean_noted = whole._worst, whole._clean_noted

@@ -12,7 +12,7 @@ import torch
 
 import advlab
 from advlab.cli import main
-from advlab.cli.training_plan import Plan
+from advlab.cli.training_plan import TrainingPlan
 from advlab.lab.verify import verify
 from advlab.models.folder import read_description
 
@@ -111,7 +111,7 @@ def test_a_folder_of_another_plan_is_refused_with_the_difference(place, capsys):
     assert "attack.steps of the recipe 2 there, 3 here" in error(capsys)
     Path("mine.toml").unlink()
     assert called("--resume", "run") == 0  # the recipe is that of the folder
-    assert Plan.read(Path("run")).made_recipe().attack.steps == 2
+    assert TrainingPlan.read(Path("run")).made_recipe().attack.steps == 2
     text = Path("run/train.json").read_text()
     Path("run/train.json").write_text(text.replace('"seed": 0', '"seed": 7'))
     assert called("--resume", "run") == 2
@@ -183,6 +183,7 @@ KILLED = """
 import os, signal, sys, time
 from pathlib import Path
 import torch
+import torch._dynamo  # optimizers import it: once, and not in every child
 import advlab.cli.training_run
 import advlab.report.training
 from advlab.cli import main

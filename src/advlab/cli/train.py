@@ -125,13 +125,13 @@ def train(
       torchrun --nproc-per-node 2 -m advlab train --model resnet9 --data cifar10 --eps 8/255 \\
           --out run
     """
-    from .training_plan import Plan
+    from .training_plan import TrainingPlan
     from .training_run import run_training
 
     if resume is not None:
-        plan, folder = Plan.read(resume), resume
+        plan, folder = TrainingPlan.read(resume), resume
     else:
-        plan = Plan.of(
+        plan = TrainingPlan.of(
             model=model, data=data, norm=norm, eps=eps, box=box, recipe=recipe, settings=settings,
             model_settings=model_settings, epochs=epochs, batch=batch, limit=limit,
             validation=validation, augment=augment, seed=seed, precision=precision,

@@ -20,7 +20,7 @@ TO_RECIPE = ("recipe", "settings", "epochs", "batch")
 """Options that are in the resolved recipe, where they are compared."""
 
 
-class Plan(ExactConfig):
+class TrainingPlan(ExactConfig):
     """All that decides a run of `advlab train`: its options, and the recipe that they mean.
 
     A TOML file may change between two runs, so the recipe is kept as it was read.
@@ -49,7 +49,7 @@ class Plan(ExactConfig):
     resolved: dict[str, Any]
 
     @classmethod
-    def of(cls, **options: Any) -> "Plan":
+    def of(cls, **options: Any) -> "TrainingPlan":
         """The plan of a command line; what is missing is said in one line."""
         for name in ("model", "data"):
             if options[name] is None:
@@ -67,7 +67,7 @@ class Plan(ExactConfig):
         return plan
 
     @classmethod
-    def read(cls, folder: Path) -> "Plan":
+    def read(cls, folder: Path) -> "TrainingPlan":
         """The plan of a folder."""
         file = folder / FILE
         if not file.is_file():
@@ -85,7 +85,7 @@ class Plan(ExactConfig):
             text = json.dumps(self.model_dump(mode="json"), indent=1)
             write_text(folder / FILE, seal(text))
             return
-        other = differences(Plan.read(folder), self)
+        other = differences(TrainingPlan.read(folder), self)
         if other:
             raise AdvlabError(
                 f"a folder of the same run, or an empty one, not {folder}",
@@ -123,14 +123,14 @@ class Plan(ExactConfig):
         return Ball(norm=self.norm, radius=radius, box=box)
 
 
-def differences(there: Plan, here: Plan) -> list[str]:
+def differences(there: TrainingPlan, here: TrainingPlan) -> list[str]:
     """What two plans differ in, with both values; recipes setting by setting.
 
     Args:
         there: the plan of a folder.
         here: the plan of a command line.
     """
-    names = [name for name in Plan.model_fields if name not in (*TO_RECIPE, "resolved")]
+    names = [name for name in TrainingPlan.model_fields if name not in (*TO_RECIPE, "resolved")]
     pairs = [(name, getattr(there, name), getattr(here, name)) for name in names]
     old, new = _flat(there.resolved), _flat(here.resolved)
     pairs += [

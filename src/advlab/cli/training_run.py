@@ -31,13 +31,13 @@ from ..models.folder import save_model
 from ..models.networks import NetworkDescription
 from ..report.training import write_training
 from ..threats import Ball
-from ..training import Trained
+from ..training import TrainedModel
 from ..training import train as train_model
 from ..training.processes import present
 from . import examples
 from .attack import run_attack
 from .models import from_import
-from .training_plan import Plan
+from .training_plan import TrainingPlan
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class TrainingData:
 
 
 def run_training(
-    plan: Plan,
+    plan: TrainingPlan,
     folder: Path,
     *,
     data_dir: Path | None,
@@ -126,7 +126,7 @@ def _place(device: str, precision: str) -> Iterator[torch.device]:
 
 
 @contextmanager
-def _alone_in(folder: Path, plan: Plan) -> Iterator[None]:
+def _alone_in(folder: Path, plan: TrainingPlan) -> Iterator[None]:
     """Keep the plan in the folder, and others out of it until the run is over."""
     if not present().first:
         present().wait()
@@ -150,7 +150,7 @@ def _autocast(place: torch.device, precision: str) -> Any:
     return torch.autocast(place.type, torch.bfloat16) if precision == "bf16" else nullcontext()
 
 
-def _data(plan: Plan, data_dir: Path | None) -> TrainingData:
+def _data(plan: TrainingPlan, data_dir: Path | None) -> TrainingData:
     """The data's own validation and test parts, or examples set aside for them."""
     with recording() as read:
         parts = all_parts(plan.data, directory=data_dir, limit=plan.limit)
@@ -174,7 +174,7 @@ def _data(plan: Plan, data_dir: Path | None) -> TrainingData:
     return TrainingData(cut.train, validation, test if judged else None, read)
 
 
-def _say_units(plan: Plan, x: Tensor) -> None:
+def _say_units(plan: TrainingPlan, x: Tensor) -> None:
     ball, low, high = plan.ball(), float(x.min()), float(x.max())
     if ball is None or not present().first:
         return
@@ -186,7 +186,7 @@ def _say_units(plan: Plan, x: Tensor) -> None:
         raise AdvlabError(f"inputs in the box {ball.box}", f"inputs from {low:g} to {high:g}")
 
 
-def _description(plan: Plan, train: Arrays) -> NetworkDescription:
+def _description(plan: TrainingPlan, train: Arrays) -> NetworkDescription:
     """From what the network is built: the shape of the data, their mean and deviation."""
     if train.x.ndim != 4 or train.x.shape[2] != train.x.shape[3]:
         raise AdvlabError(
@@ -222,7 +222,7 @@ def _settings(given: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def _network(plan: Plan, about: NetworkDescription) -> nn.Module:
+def _network(plan: TrainingPlan, about: NetworkDescription) -> nn.Module:
     rng = generator("train", "weights", plan.seed)
     if ":" not in plan.model:
         return about.build(rng)
@@ -236,7 +236,7 @@ def _network(plan: Plan, about: NetworkDescription) -> nn.Module:
     return about.normalised(made)
 
 
-def _measures(plan: Plan, held: Arrays) -> dict[str, Any]:
+def _measures(plan: TrainingPlan, held: Arrays) -> dict[str, Any]:
     ball = plan.ball()
     if not plan.sharpness or ball is None:
         return {}
@@ -258,7 +258,7 @@ class SharpnessOf:
         return {"validation": float(found.steepest.mean())}
 
 
-def _notes(plan: Plan, trained: Trained) -> dict[str, Any]:
+def _notes(plan: TrainingPlan, trained: TrainedModel) -> dict[str, Any]:
     return {
         "plan": plan.model_dump(mode="json"),
         "recipe": trained.recipe.describe(),
@@ -267,7 +267,7 @@ def _notes(plan: Plan, trained: Trained) -> dict[str, Any]:
     }
 
 
-def _about(plan: Plan, trained: Trained, folder: Path) -> dict[str, Any]:
+def _about(plan: TrainingPlan, trained: TrainedModel, folder: Path) -> dict[str, Any]:
     last = trained.log["epoch"][-1] if len(trained.log) else 0.0
     return {
         "folder": str(folder),
@@ -283,7 +283,9 @@ def _about(plan: Plan, trained: Trained, folder: Path) -> dict[str, Any]:
     }
 
 
-def _evaluation(plan: Plan, folder: Path, data: TrainingData, device: str) -> dict[str, Any]:
+def _evaluation(
+    plan: TrainingPlan, folder: Path, data: TrainingData, device: str
+) -> dict[str, Any]:
     """The bracket on test examples, with its own page in the folder `evaluation`."""
     out = folder / "evaluation"
     kept = _kept(out)
@@ -308,7 +310,9 @@ def _kept(out: Path) -> dict[str, Any] | None:
     if not (out / "evaluation.json").is_file():
         return None
     files = [file.name for file in out.iterdir() if file.is_file()]
-    if check_evaluation(out, out.name, files).problems:
+    problems = check_evaluation(out, out.name, files).problems
+    if problems:
+        _say(f"evaluated anew: {problems[0]}")
         return None
     return json.loads(unseal((out / "evaluation.json").read_bytes()))
 

@@ -183,6 +183,7 @@ KILLED = """
 import os, signal, sys, time
 from pathlib import Path
 import torch
+import torch._dynamo  # optimizers import it: once, and not in every child
 import advlab.cli.training_run
 import advlab.report.training
 from advlab.cli import main

@@ -10,6 +10,7 @@ import pytest
 PROGRAM = """
 import json, os, sys
 import torch
+import torch._dynamo  # optimizers import it: once, and not in every child
 from torch import nn
 from advlab.threats import Ball
 from advlab.training import recipe, train

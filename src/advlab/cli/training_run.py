@@ -31,7 +31,7 @@ from ..models.folder import save_model
 from ..models.networks import NetworkDescription
 from ..report.training import write_training
 from ..threats import Ball
-from ..training import Trained
+from ..training import TrainedModel
 from ..training import train as train_model
 from ..training.processes import present
 from . import examples
@@ -258,7 +258,7 @@ class SharpnessOf:
         return {"validation": float(found.steepest.mean())}
 
 
-def _notes(plan: TrainingPlan, trained: Trained) -> dict[str, Any]:
+def _notes(plan: TrainingPlan, trained: TrainedModel) -> dict[str, Any]:
     return {
         "plan": plan.model_dump(mode="json"),
         "recipe": trained.recipe.describe(),
@@ -267,7 +267,7 @@ def _notes(plan: TrainingPlan, trained: Trained) -> dict[str, Any]:
     }
 
 
-def _about(plan: TrainingPlan, trained: Trained, folder: Path) -> dict[str, Any]:
+def _about(plan: TrainingPlan, trained: TrainedModel, folder: Path) -> dict[str, Any]:
     last = trained.log["epoch"][-1] if len(trained.log) else 0.0
     return {
         "folder": str(folder),
@@ -310,7 +310,9 @@ def _kept(out: Path) -> dict[str, Any] | None:
     if not (out / "evaluation.json").is_file():
         return None
     files = [file.name for file in out.iterdir() if file.is_file()]
-    if check_evaluation(out, out.name, files).problems:
+    problems = check_evaluation(out, out.name, files).problems
+    if problems:
+        _say(f"evaluated anew: {problems[0]}")
         return None
     return json.loads(unseal((out / "evaluation.json").read_bytes()))
 

@@ -56,6 +56,6 @@ from .schedules import Steps as Steps
 from .schedules import Warmup as Warmup
 from .smoothed_training import SmoothAdversarial as SmoothAdversarial
 from .surrogate_training import SurrogateAdversarial as SurrogateAdversarial
-from .trainer import Trained as Trained
+from .trainer import TrainedModel as TrainedModel
 from .trainer import train as train
 from .weight_perturbation import AWP as AWP

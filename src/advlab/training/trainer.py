@@ -43,7 +43,7 @@ WATCHED = 1000
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedModel:
     """The result of `train`."""
 
     model: nn.Module
@@ -65,7 +65,7 @@ class Trained:
         if self.best is not None:
             shown = {k: v for k, v in self.best.items() if k.endswith("_error") or k == "epoch"}
             rows |= {key: f"{value:.4g}" for key, value in shown.items()}
-        return html_table("Trained", rows)
+        return html_table("TrainedModel", rows)
 
 
 def train(
@@ -90,7 +90,7 @@ def train(
     fabric: Any = None,
     progress: bool = True,
     reuse: bool = False,
-) -> Trained:
+) -> TrainedModel:
     """Train a network in place by a published recipe, and keep the weights of the best epoch.
 
         trained = train(net, DataLoader(dataset, 128, shuffle=True), recipe="trades", epochs=30,
@@ -127,7 +127,7 @@ def train(
         reuse: whether to go on from checkpoints of another run too, with a warning.
 
     Returns:
-        A `Trained`: the model, the log of epochs, the best of them, and how the run ended.
+        A `TrainedModel`: the model, the log of epochs, the best of them, and how the run ended.
     """
     inputs.instance("a model that is a torch.nn.Module", model, nn.Module, "")
     if isinstance(model, Stack):
@@ -190,7 +190,7 @@ def train(
         reason = f"the loss was not finite at {where}, and training stopped there: {kept}; lower lr"
         warnings.warn(reason, stacklevel=2)
     row = best.row if best is not None else None
-    return Trained(model.eval(), log.table(), row, ended.status, reason, chosen)
+    return TrainedModel(model.eval(), log.table(), row, ended.status, reason, chosen)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from .... import lab
 from ....report import Assumption, Claims, Verdict, empirical, identity, sample
 from ....report.charts import AnyChart
 from .. import measures
-from ._parts.clean_then_adversarial_runs import TrainedStages, neuron_tables, train
+from ._parts.clean_then_adversarial_runs import Trained, neuron_tables, train
 from ._parts.conditions import REDUCED, assumptions_of
 from ._parts.neuron_charts import heat_maps, other_coordinates_chart, panel_grid
 from ._parts.phase_charts import accuracy_chart, cosine_chart, training_curve
@@ -76,7 +76,7 @@ def compute(case: Case) -> pl.DataFrame:
     )
 
 
-def _ends(trained: TrainedStages, problem: SparseProblem, steps: int) -> pl.DataFrame:
+def _ends(trained: Trained, problem: SparseProblem, steps: int) -> pl.DataFrame:
     nets: dict[str, measures.Nets] = {
         "start": trained.start, "clean": trained.clean, "adversarial": trained.adversarial
     }  # fmt: skip

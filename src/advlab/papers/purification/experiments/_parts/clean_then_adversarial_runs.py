@@ -45,7 +45,7 @@ UNFILTERED = 2000
 
 
 @dataclass(frozen=True)
-class TrainedStages:
+class Trained:
     """The networks of a problem at the three stages, the curves between, and the growth log."""
 
     start: measures.Nets
@@ -64,7 +64,7 @@ class TrainedStages:
 
 def train(
     case: Case, problem: SparseProblem, more: dict[str, ProbeFunction] | None = None
-) -> TrainedStages:
+) -> Trained:
     """Algorithm 1, then Algorithm 2 from its network.
 
     Args:
@@ -80,7 +80,7 @@ def train(
     seen = Probe(training_probes(problem, start, clean) | more, every=case.probe_every)
     second = problem.train_adversarial(nets, seen)
     rows = [curve(first, problem, CLEAN), curve(second, problem, ADVERSARIAL, steps)]
-    return TrainedStages(start, clean, frozen(nets), pl.concat(rows, how="diagonal"), log, mixed)
+    return Trained(start, clean, frozen(nets), pl.concat(rows, how="diagonal"), log, mixed)
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ class Others:
     """Of the control."""
 
 
-def train_others(case: Case, problem: SparseProblem, trained: TrainedStages) -> Others:
+def train_others(case: Case, problem: SparseProblem, trained: Trained) -> Others:
     """The control, and Algorithm 2 with the paper's FGM, both from the clean networks.
 
     Args:
@@ -111,7 +111,7 @@ def train_others(case: Case, problem: SparseProblem, trained: TrainedStages) -> 
     return Others(frozen(more), frozen(fast), rows)
 
 
-def neuron_tables(trained: TrainedStages, problem: SparseProblem) -> pl.DataFrame:
+def neuron_tables(trained: Trained, problem: SparseProblem) -> pl.DataFrame:
     """The coordinates of the first seed's neurons, and how all others are spread in every seed."""
     first = snapshots(trained.stages(0), MIXED, problem.M[0], problem.w[0])
     parts = [first.with_columns(seed=pl.lit(problem.seeds[0], pl.Int64))]
@@ -122,7 +122,7 @@ def neuron_tables(trained: TrainedStages, problem: SparseProblem) -> pl.DataFram
 
 
 def ends(
-    trained: TrainedStages, others: Others, problem: SparseProblem, steps: int
+    trained: Trained, others: Others, problem: SparseProblem, steps: int
 ) -> pl.DataFrame:
     """One row per seed: each network under attack (PGD with `steps`), its neurons, and the rest."""
     clean, w, tau = trained.clean, problem.w, problem.preset.tau
@@ -187,7 +187,7 @@ def linearity(problem: SparseProblem, nets: measures.Nets) -> dict[str, Tensor]:
     }
 
 
-def memory(trained: TrainedStages) -> dict[str, Tensor]:
+def memory(trained: Trained) -> dict[str, Tensor]:
     """G1, and theta with the start: means and shares over the neurons alive, and over all."""
     start, clean, pure = (net.weight for net in (trained.start, trained.clean, trained.adversarial))
     either = measures.alive(clean) | measures.alive(pure)
@@ -230,7 +230,7 @@ def _law(name: str, theta: Tensor, keep: Tensor) -> dict[str, Tensor]:
 
 
 def without_recruits(
-    trained: TrainedStages, problem: SparseProblem, steps: int
+    trained: Trained, problem: SparseProblem, steps: int
 ) -> dict[str, Tensor]:
     """The worst accuracy of the adversarial networks, and without the neurons that came alive."""
     nets = trained.adversarial
@@ -247,7 +247,7 @@ def without_recruits(
             "recruits: clean": worst(trained.clean)}  # fmt: skip
 
 
-def transfer_accuracies(trained: TrainedStages, problem: SparseProblem) -> dict[str, Tensor]:
+def transfer_accuracies(trained: Trained, problem: SparseProblem) -> dict[str, Tensor]:
     """Perturbations of the clean network, shown to another clean one and to the adversarial one."""
     other = replace(problem, stream=f"{problem.stream}, another")
     nets = other.networks()

@@ -1,5 +1,7 @@
 """The trainings behind the figures on images: phases follow each other, and nothing else moves."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -18,7 +20,7 @@ from advlab.papers.purification.experiments._parts.image_runs import (
 )
 from advlab.papers.purification.experiments._parts.image_scales import SMOKE
 
-TINY = SMOKE | {"images": 64, "tested": 16, "clean_epochs": 1}
+TINY: dict[str, Any] = SMOKE | {"images": 64, "tested": 16, "clean_epochs": 1}
 LAYER = "model.layers.conv4"
 
 
@@ -29,7 +31,7 @@ def trainings() -> Trainings:
 
 def test_each_phase_starts_where_the_one_before_it_ended(trainings):
     attacker = trainings.settings.attacker
-    start = start_network(trainings.settings).get_submodule("model.layers.conv1").weight
+    start = start_network(trainings.settings).get_parameter("model.layers.conv1.weight")
     clean = trainings.run("clean")
     assert np.array_equal(clean.arrays["filters"][0], start.detach().numpy())
     for later in ((attacker,), ("clean",)):

@@ -31,7 +31,7 @@ ABOUT = lab.About(
     paper="purification",
     item="Figure 11, and Figure 2 at a deep layer",
     title="Purification at a deep layer, above robust layers that stand still",
-    seconds={"smoke": 15, "laptop": 900, "paper": 50_000},
+    seconds={"smoke": 15, "laptop": 380, "paper": 50_000},
     data=scales.DATA,
     reduced=scales.reduced(
         "ResNet-34", "the fourth of five convolutions in place of nine layers; 200 gradient steps"

@@ -10,6 +10,8 @@ The control is the dictionary of a network whose clean training went on for as m
 scale AlexNet and 100 images: a GPU is expected for the training, about an hour per seed on one.
 """
 
+from typing import Any
+
 import polars as pl
 
 from .... import lab
@@ -23,7 +25,7 @@ ABOUT = lab.About(
     paper="purification",
     item="Figure 12",
     title="Sparse reconstruction of images and of adversarial perturbations",
-    seconds={"smoke": 10, "laptop": 900, "paper": 13_000},
+    seconds={"smoke": 10, "laptop": 360, "paper": 13_000},
     data=scales.DATA,
     reduced=scales.reduced("AlexNet", "24 images"),
     claims={

@@ -24,7 +24,7 @@ ABOUT = lab.About(
     paper="purification",
     item="Figure 13",
     title="Purification against several attackers",
-    seconds={"smoke": 12, "laptop": 800, "paper": 90_000},
+    seconds={"smoke": 12, "laptop": 380, "paper": 90_000},
     data=scales.DATA,
     reduced=scales.reduced(
         "ResNet-34", "two of four attackers; the fourth of five convolutions; 200 gradient steps"

@@ -94,15 +94,13 @@ def _images(case: Case, split: str, n: int) -> tuple[Tensor, Tensor]:
 
 
 def _trained(case: Case, train: tuple[Tensor, Tensor]) -> nn.Module:
-    net = nn.Sequential(
-        nn.Linear(784, case.width), nn.ReLU(), nn.Linear(case.width, 1), nn.Flatten(0)
-    ).double()
+    hidden, top = nn.Linear(784, case.width), nn.Linear(case.width, 1)
     rng = generator(NAME, "network", case.seed)
-    with torch.no_grad():
-        for layer in (net[0], net[2]):
-            bound = layer.in_features**-0.5
-            for weight in layer.parameters():
-                nn.init.uniform_(weight, -bound, bound, generator=rng)
+    for layer in (hidden, top):
+        bound = layer.in_features**-0.5
+        for weight in layer.parameters():
+            nn.init.uniform_(weight, -bound, bound, generator=rng)
+    net = nn.Sequential(hidden, nn.ReLU(), top, nn.Flatten(0)).double()
     fit(net, *train, steps=case.steps, lr=0.1, loss="logistic", rng=rng)
     return net.eval()
 

@@ -35,6 +35,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "growth_lemmas",
         "other_attacks",
         "explicit_classifier",
+        "explicit_on_images",
         "exponential_lower_bound",
         "flatness_bound",
         "network_attacks",

@@ -72,32 +72,32 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     return image_runs.cases(seeds, 5, image_runs.WONG_MNIST, image_runs.WONG)
 
 
+SHORT = {"mnist": "MNIST", "cifar10": "CIFAR-10", "stand-in": "stand-in"}
+
+
 def figure(table: pl.DataFrame) -> AnyChart:
+    looked = table.filter((pl.col("share") > 1).any().over("data", "seed", "step"))
+    first, last = pl.col("step").min().over("data"), pl.col("steps")
+    time = pl.when(pl.col("step") == first).then(pl.lit("early"))
+    time = time.when(pl.col("step") == last).then(pl.lit("end")).otherwise(pl.lit("middle"))
+    looked = looked.with_columns(snapshot=time)
+    x: dict[str, Any] = {"x_title": "radius / training radius"}
+    steepest = "max |grad_x L|_1 (found)"
     charts = []
     for data in table["data"].unique(maintain_order=True):
-        mine = table.filter(data=data)
-        last = mine.filter(pl.col("step") == pl.col("steps"), part="train")
-        name = image_runs.TITLES[data]
-        x = {"x_title": "radius / training radius"}
+        mine = looked.filter(data=data)
+        done, name = mine.filter(snapshot="end", part="train"), SHORT[data]
         charts += [
-            curves(last, "share", "sharp", title=f"{name}: steepest gradient, training data",
-                   y_title="mean of max |grad_x L|_1 (found)", **x),
-            curves(last, "share", "rise", title=f"{name}: rise of the loss, training data",
-                   y_title="mean of max rise (found)", **x),
+            curves(done, "share", "sharp", title=f"{name}, training: gradient", y_title=steepest,
+                   **x),
+            curves(done, "share", "rise", title=f"{name}, training: loss",
+                   y_title="max rise of the loss (found)", **x),
+            curves(mine.filter(part="train"), "share", "sharp", "snapshot",
+                   title=f"{name}, training: over epochs", y_title=steepest, **x),
+            curves(mine.filter(part="test"), "share", "sharp", "snapshot",
+                   title=f"{name}, test: over epochs", y_title=steepest, **x),
         ]  # fmt: skip
-        within = mine.filter(pl.col("share") == 1.0, pl.col("part") != "held-out")
-        whole = mine.filter((pl.col("share") > 1).any().over("seed", "step"))
-        charts += [
-            curves(whole.filter(part=part).with_columns(pl.col("step").alias("epoch")),
-                   "share", "sharp", "epoch", title=f"{name}: over epochs, {part}",
-                   y_title="mean of max |grad_x L|_1 (found)", **x)
-            for part in ("train", "test")
-        ]  # fmt: skip
-        charts.append(
-            curves(within, "step", "sharp", "part", title=f"{name}: within the training radius",
-                   x_title="epoch", y_title="mean of max |grad_x L|_1 (found)")
-        )  # fmt: skip
-    return panels(charts, columns=5)
+    return panels(charts, columns=4)
 
 
 def _ratio(table: pl.DataFrame, data: str, column: str, above: float, below: float) -> pl.DataFrame:

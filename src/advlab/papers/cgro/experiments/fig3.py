@@ -101,7 +101,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
 def _correlation(x: pl.Series, y: pl.Series) -> float:
     if x.n_unique() == 1 or y.n_unique() == 1:
         return float("nan")
-    return float(stats.spearmanr(x.to_numpy(), y.to_numpy()).statistic)
+    return float(stats.spearmanr(x.to_numpy(), y.to_numpy())[0])  # type: ignore[arg-type]
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:

@@ -14,6 +14,8 @@ difference is for the paper's cannot. Five pairs; where they disagree the claim 
 Paper scale is the paper's (a GPU is expected, with about four days of one for ten runs per arm).
 """
 
+from typing import Any
+
 import polars as pl
 
 from .... import lab
@@ -80,7 +82,7 @@ def named(table: pl.DataFrame) -> pl.DataFrame:
 
 def figure(table: pl.DataFrame) -> AnyChart:
     shown = named(table)
-    x = {"x_title": "epoch"}
+    x: dict[str, Any] = {"x_title": "epoch"}
     charts = [
         curves(shown, "step", "standard", "arm", title="standard", y_title="test accuracy", **x),
         curves(shown, "step", "adversarial", "arm", title="adversarial",

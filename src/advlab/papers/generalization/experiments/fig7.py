@@ -8,6 +8,8 @@ it does nothing (Figure 2). At laptop scale as Figure 2, with 18 epochs and drop
 Paper scale is the paper's (a GPU is expected, with about four days of one).
 """
 
+from typing import Any
+
 import polars as pl
 
 from .... import lab
@@ -48,7 +50,7 @@ def recipe(scale: lab.Scale, seeds: int | None = None) -> list[Case]:
 def figure(table: pl.DataFrame) -> AnyChart:
     name = pl.when(TREATED).then(pl.lit("xi = 0.001, batch mean")).otherwise(pl.lit("xi = 0"))
     shown = table.with_columns(arm=name)
-    x = {"x_title": "epoch"}
+    x: dict[str, Any] = {"x_title": "epoch"}
     charts = [
         curves(shown, "step", "standard", "arm", title="standard", y_title="test accuracy", **x),
         curves(shown, "step", "adversarial", "arm", title="adversarial",

@@ -12,6 +12,8 @@ points of the ball, which an attack that does nothing would have. Paper scale is
 is expected, with about a day of one for three runs).
 """
 
+from typing import Any
+
 import polars as pl
 
 from .... import lab
@@ -52,7 +54,7 @@ def recipe(scale: lab.Scale, seeds: int | None = None) -> list[Case]:
 
 def figure(table: pl.DataFrame) -> AnyChart:
     shown = table.with_columns(eps=pl.format("eps = {}", "radius"))
-    x = {"x_title": "epoch"}
+    x: dict[str, Any] = {"x_title": "epoch"}
     charts = [
         curves(shown, "step", "difference", "eps", title="attack difference",
                y_title="|A_1 - A_2|", **x),

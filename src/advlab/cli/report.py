@@ -18,6 +18,10 @@ _REFUTED = 1
 
 
 def report(
+    stores: Annotated[
+        list[Path] | None,
+        typer.Argument(help="A folder of runs instead of --out, or two to compare."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="The folder that holds all runs.")] = Path("runs"),
     to: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
     scale: Annotated[
@@ -27,7 +31,8 @@ def report(
 ) -> None:
     """Make one HTML page of every result: figures, claims, verdicts and where they came from.
 
-    The exit code is 1 if a claim is refuted and not listed as a known finding.
+    Two folders are shown side by side: which verdicts and numbers moved. The exit code is 1 if a
+    claim is refuted and not listed as a known finding, or if the verdicts of two folders differ.
 
     Examples:
 
@@ -35,19 +40,20 @@ def report(
       advlab report
       advlab report --out runs --to report.html
       advlab report --scale paper
+      advlab report runs-before runs-after --to comparison.html
     """
     from ..core.errors import AdvlabError
     from ..report.page import write_report
 
     if to.is_dir() or not to.name:
         raise AdvlabError("--to as the page to write", f"{to}, a folder", "add report.html to it")
-    results = _read(out, scale)
-    if not results:
-        raise AdvlabError(
-            f"results in {out}" + (f" at {scale} scale" if scale else ""),
-            "none",
-            'compute some first, for example: advlab run "generalization/*" --scale laptop',
-        )
+    folders = stores or [out]
+    if len(folders) > 2:
+        raise AdvlabError("one folder of runs, or two to compare", f"{len(folders)} folders")
+    if len(folders) == 2:
+        _compare(folders[0], folders[1], scale, to)
+        return
+    results = _some(folders[0], scale)
     known, papers = known_findings(), bibliography()
     write_report(results, to, known, papers)
     _print_counts(results)
@@ -57,6 +63,38 @@ def report(
         print(f"refuted: {line}", file=sys.stderr)
     if surprises:
         raise typer.Exit(_REFUTED)
+
+
+def _compare(first: Path, second: Path, scale: str | None, to: Path) -> None:
+    from ..report.comparison import compared, counts, makers, write_comparison
+
+    a, b = _some(first, scale), _some(second, scale)
+    pairs = compared(a, b)
+    write_comparison(pairs, (str(first), str(second)), makers(a, b), to)
+    for change, count in counts(pairs).items():
+        words = {"outcome": "verdicts changed", "number": "numbers moved", "none": "same"}
+        print(f"{count:>5} {words.get(change, change)}")
+    moved = [row for pair in pairs for row in pair.rows if row.change == "outcome"]
+    for row in moved:
+        if row.a and row.b:
+            print(f"changed: {row.name}: {row.a.outcome} -> {row.b.outcome}", file=sys.stderr)
+    print(f"report: {to}")
+    if moved:
+        raise typer.Exit(_REFUTED)
+
+
+def _some(out: Path, scale: str | None) -> "list[Result]":
+    """The results of a store; an error if there are none."""
+    from ..core.errors import AdvlabError
+
+    results = _read(out, scale)
+    if not results:
+        raise AdvlabError(
+            f"results in {out}" + (f" at {scale} scale" if scale else ""),
+            "none",
+            'compute some first, for example: advlab run "generalization/*" --scale laptop',
+        )
+    return results
 
 
 def known_findings() -> "dict[str, Finding]":

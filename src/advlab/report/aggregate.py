@@ -31,7 +31,7 @@ def means(
     With `band="standard error"` it is one standard error of the mean each way. With "quartiles" y
     is the median and the band goes from the lower to the upper quartile, which no log axis
     distorts: what is not positive there is left out. A mean that is not a number, or not positive
-    on a log axis, is null and leaves a gap.
+    on a log axis, is null and leaves a gap. A band ends where the quantity ends (`ends`).
     """
     rows = _thin(_picked(table, x, y, color), log_x)
     value = pl.col("y")
@@ -51,6 +51,8 @@ def means(
         # A band that reaches zero is drawn down to a little below the smallest mean.
         floor = pl.col("y").filter(drawn).min() / 2
         rows = rows.with_columns(low=pl.max_horizontal("low", floor))
+    least, most = ends(table[y])
+    rows = rows.with_columns(pl.col("low").clip(least, None), pl.col("high").clip(None, most))
     seen = pl.col("y", "low", "high").round_sig_figs(DIGITS)
     return rows.with_columns(pl.when(drawn).then(seen)).sort("rank", "x").drop("rank")
 
@@ -83,6 +85,22 @@ def cells(table: pl.DataFrame, x: str, y: str, value: str) -> pl.DataFrame:
     )
     drawn = pl.when(pl.col("value").is_finite()).then("value").alias("value")
     return rows.with_columns(drawn).sort("x", "y")
+
+
+def ends(values: pl.Series) -> tuple[float | None, float | None]:
+    """Where a quantity ends, as far as its values tell: shares lie in [0, 1], sizes above 0.
+
+    Args:
+        values: all that were measured, one per replicate; means and bands of them stay inside.
+
+    Returns:
+        The lower and the upper end; None where there is none.
+    """
+    finite = values.cast(pl.Float64).drop_nulls().drop_nans()
+    finite = finite.filter(finite.is_finite())
+    if finite.is_empty() or float(finite.min()) < 0:  # pyright: ignore[reportArgumentType]
+        return None, None
+    return 0.0, 1.0 if float(finite.max()) <= 1 else None  # pyright: ignore[reportArgumentType]
 
 
 def levels(table: pl.DataFrame, column: str) -> pl.Series:

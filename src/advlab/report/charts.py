@@ -182,6 +182,9 @@ class _Axes:
         encodings: dict[str, Any] = {"x": self.x()}
         if self.color:
             encodings["color"] = self.hue()
+        if self.color and self.is_scale():
+            rows = rows.with_columns(shade=pl.col("color").cast(pl.Float64))
+            encodings["detail"] = alt.Detail("color:N")
         if self.color and self.beside:
             encodings["xOffset"] = alt.XOffset(
                 "color:N", sort=aggregate.labels(self.table, self.color)
@@ -199,13 +202,31 @@ class _Axes:
     def y(self, column: str) -> alt.Y:
         title = self.y_title or self.y_name
         scale = _scale(self.log_y, nice=TICKS)
+        if not self.log_y and self.table[self.y_name].drop_nulls().n_unique() == 1:
+            low, high = aggregate.ends(self.table[self.y_name])
+            if low is not None and high is not None:  # a share that never changes
+                scale = alt.Scale(domain=[low, high])
         return alt.Y(f"{column}:Q", title=title, scale=scale, axis=_axis(self.log_y))
+
+    def is_scale(self) -> bool:
+        """Whether colours are a number with more levels than there are colours."""
+        if self.color is None or not self.table[self.color].dtype.is_numeric():
+            return False
+        return len(self.names()) > len(CATEGORIES)
+
+    def is_log(self) -> bool:
+        levels = aggregate.levels(self.table, self.color or "").to_list()
+        return levels[0] > 0 and levels[-1] >= 50 * levels[0]
 
     def names(self) -> list[str]:
         return aggregate.labels(self.table, self.color or "")
 
     def hue(self) -> alt.Color:
         names = self.names()
+        if self.is_scale():
+            return alt.Color("shade:Q", title=self.color, legend=alt.Legend(type="gradient")).scale(
+                type="log" if self.is_log() else "linear", scheme="viridis"
+            )
         kind = "N" if len(names) <= len(CATEGORIES) else "O"
         legend = alt.Legend(symbolType="circle")
         return alt.Color(f"color:{kind}", title=self.color, sort=names, legend=legend)
@@ -242,6 +263,10 @@ class _Axes:
         }
         if not level:
             encodings["x"] = self.x()
+        if color and self.is_scale():
+            shade = pl.col("color").cast(pl.Float64)
+            chart = chart.properties(data=rows.with_columns(shade=shade))
+            encodings["detail"] = alt.Detail("color:N")
         if color:
             encodings["color"] = self.hue()
         return [chart.encode(**encodings)]

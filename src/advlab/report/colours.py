@@ -36,14 +36,31 @@ def shared(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return charts
 
 
+def said_once(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The chart without legends that only repeat the one of the panel before.
+
+    Args:
+        spec: a Vega-Lite specification whose panels have colours of their own; it is left as it is.
+    """
+    chart = deepcopy(dict(spec))
+    before: list[tuple[Any, Any]] = []
+    for panel in _panels(chart) if _apart(chart) else []:
+        encodings = list(_encodings(panel, "color"))
+        told = [(one.get("title"), one["sort"]) for one in encodings]
+        if told and told == before:
+            for encoding in encodings:
+                encoding["legend"] = None
+        before = told or before
+    return chart
+
+
 Key = tuple[str, str]
 
 
 def _legends(spec: dict[str, Any]) -> Iterator[tuple[list[dict[str, Any]], list[Key]]]:
     """The encodings that share a scale, and the names on it."""
-    panels = spec.get("concat") or spec.get("hconcat") or spec.get("vconcat") or [spec]
-    apart = ((spec.get("resolve") or {}).get("scale") or {}).get("color") == "independent"
-    for group in [[panel] for panel in panels] if apart else [panels]:
+    panels = _panels(spec)
+    for group in [[panel] for panel in panels] if _apart(spec) else [panels]:
         for channel in _CHANNELS:
             encodings = [one for panel in group for one in _encodings(panel, channel)]
             own = {"domain", "range", "scheme"}
@@ -52,6 +69,14 @@ def _legends(spec: dict[str, Any]) -> Iterator[tuple[list[dict[str, Any]], list[
             names = {name for _, name in keys}
             if encodings and plain and len(names) == len(keys) and 1 < len(keys) <= len(CATEGORIES):
                 yield encodings, keys
+
+
+def _panels(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    return spec.get("concat") or spec.get("hconcat") or spec.get("vconcat") or [spec]
+
+
+def _apart(spec: Mapping[str, Any]) -> bool:
+    return ((spec.get("resolve") or {}).get("scale") or {}).get("color") == "independent"
 
 
 def _encodings(panel: dict[str, Any], channel: str) -> Iterator[dict[str, Any]]:

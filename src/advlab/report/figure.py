@@ -15,6 +15,7 @@ import vl_convert
 from altair import SCHEMA_VERSION
 from markupsafe import Markup
 
+from .colours import said_once
 from .symbols import typeset
 from .theme import CATEGORIES, GROUND, INK, LINES, QUIET, theme
 
@@ -81,7 +82,7 @@ def svg(spec: Mapping[str, Any]) -> str:
     Raises:
         ValueError: the specification cannot be drawn.
     """
-    chart = typeset(fitted(spec))
+    chart = typeset(fitted(said_once(spec)))
     return vl_convert.vegalite_to_svg(
         chart, vl_version=VEGA_LITE, config=theme(), allowed_base_urls=[]
     )

@@ -118,7 +118,7 @@ def chart_part(spec: Mapping[str, Any], name: str, label: str) -> dict[str, Any]
         name: of the files that a reader saves.
         label: what a screen reader says.
     """
-    chart = typeset(spec)
+    chart = typeset(colours.said_once(spec))
     tables = [[one.title, one.data, one.columns] for one in figure.tables(chart)]
     return {
         "name": name,

@@ -1,0 +1,126 @@
+"""Charts without a browser: drawings that follow the page, numbers, colours and legends."""
+
+import re
+from xml.etree import ElementTree
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sample_results import convergence, lasso
+
+from advlab.report import aggregate, figure
+from advlab.report.charts import curves, panels
+from advlab.report.colours import said_once, shared
+
+
+def table(names, low=0.0, high=1.0) -> pl.DataFrame:
+    rows = [
+        {"step": step, "what": name, "share": value, "seed": seed}
+        for step in (1, 2, 3)
+        for name in names
+        for seed, value in enumerate((low, high))
+    ]
+    return pl.DataFrame(rows)
+
+
+def ranges(spec) -> list[dict[str, str]]:
+    found = []
+    for panel in spec.get("concat", [spec]):
+        scale = panel["layer"][0]["encoding"]["color"]["scale"]
+        found.append(dict(zip(scale["domain"], scale["range"], strict=True)))
+    return found
+
+
+def test_a_drawing_follows_the_colours_of_the_page_and_holds_no_link():
+    drawing = figure.drawing(lasso().chart, "fig", "Figure 4")
+    text = str(drawing.markup)
+    ElementTree.fromstring(text.replace("xlink:", ""))
+    assert "var(--ink)" in text
+    assert "var(--c0)" in text
+    assert "#1f2328" not in text.lower()
+    assert "href" not in text
+    ids = re.findall(r'\sid="([^"]*)"', text)
+    assert all(name.startswith("fig-") for name in ids)
+    assert set(re.findall(r"url\(#([^)]*)\)", text)) <= set(ids)
+    assert drawing.width <= figure.PAGE_WIDTH
+
+
+def test_a_chart_that_cannot_be_drawn_is_left_to_the_browser():
+    assert figure.drawing({"mark": 7}, "fig", "") is None
+
+
+def test_the_numbers_of_a_chart_are_those_of_its_panels():
+    spec = convergence().chart
+    numbers = figure.table(spec)
+    assert numbers["panel"].unique(maintain_order=True).to_list() == [
+        "Training",
+        "Test",
+        "Distance",
+    ]
+    training = numbers.filter(panel="Training", eps="0.5")
+    panel = spec["concat"][0]
+    rows = spec["datasets"][(panel["layer"][1].get("data") or panel["data"])["name"]]
+    wanted = [row["y"] for row in rows if row["color"] == "0.5"]
+    assert training["loss"].cast(pl.Float64).to_list() == pytest.approx(wanted)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    st.lists(
+        st.lists(st.sampled_from("abcdefghij"), min_size=2, max_size=4, unique=True),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_names_that_share_a_legend_never_share_a_colour(legends):
+    specs = shared([_spec(names) for names in legends])
+    for names, spec in zip(legends, specs, strict=True):
+        (colours,) = ranges(spec)
+        assert list(colours) == names
+        assert len(set(colours.values())) == len(names)
+
+
+def _spec(names) -> dict:
+    color = {"type": "nominal", "field": "what", "sort": list(names)}
+    return {"layer": [{"mark": "line", "encoding": {"color": color}}]}
+
+
+def test_a_thing_has_one_colour_in_all_charts():
+    first, second = shared([_spec(["clean", "PGD"]), _spec(["PGD", "clean", "FGM"])])
+    (one,), (other,) = ranges(first), ranges(second)
+    assert one["clean"] == other["clean"]
+    assert one["PGD"] == other["PGD"]
+
+
+def test_a_legend_is_not_said_twice_in_a_row():
+    first, same = (curves(table("ab"), "step", "share", "what") for _ in range(2))
+    other = curves(table("ab").rename({"what": "else"}), "step", "share", "else")
+    spec = said_once(panels([first, same, other]).to_dict())
+    legends = [panel["layer"][0]["encoding"]["color"]["legend"] for panel in spec["concat"]]
+    assert [legend is None for legend in legends] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ends"),
+    [(0.4, 1.0, (0.0, 1.0)), (0.0, 7.0, (0.0, None)), (-1.0, 1.0, (None, None))],
+)
+def test_bands_end_where_the_quantity_ends(low, high, ends):
+    rows = table("ab", low, high)
+    assert aggregate.ends(rows["share"]) == ends
+    band = aggregate.means(rows, "step", "share", "what")
+    if ends[0] is not None:
+        assert band["low"].min() >= 0
+    if ends[1] is not None:
+        assert band["high"].max() <= 1
+    if ends == (None, None):
+        assert band["low"].min() < low
+
+
+def test_many_numbers_as_colours_have_a_colour_bar():
+    rows = pl.concat(table("a").with_columns(width=pl.lit(2.0**k)) for k in range(10))
+    spec = curves(rows, "step", "share", "width").to_dict()
+    color = spec["layer"][1]["encoding"]["color"]
+    assert color["type"] == "quantitative"
+    assert color["scale"]["type"] == "log"
+    assert figure.drawing(spec, "fig", "") is not None

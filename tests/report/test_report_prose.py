@@ -1,0 +1,77 @@
+"""Typed formulas become symbols, dollars become MathML, and nothing becomes markup."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from advlab.report import prose, symbols
+
+
+@pytest.mark.parametrize(
+    ("typed", "printed"),
+    [
+        ("||mu||^2 sqrt(n/d)", "‖μ‖² √(n/d)"),
+        ("theta0^2 <= sigma2", "θ₀² ≤ σ²"),
+        ("V_i >= 1e-3 at -0.8", "Vᵢ ≥ 10⁻³ at −0.8"),
+        ("sum_r <w_r, x>^3 -> 0", "Σᵣ ⟨wᵣ, x⟩³ → 0"),
+        ("an l2 ball and linf", "an ℓ₂ ball and ℓ∞"),
+        ("2^(-2k-2)", "2^{−2k−2}"),
+        # Words that only look like names of letters, and numbers of theorems, stay.
+        ("robust_error of the museum, Lemma B.2", "robust_error of the museum, Lemma B.2"),
+        ("fig5 at n-1, p-0.8, x < y", "fig5 at n-1, p-0.8, x < y"),
+    ],
+)
+def test_formulas_as_a_paper_prints_them(typed, printed):
+    assert symbols.plain(typed) == printed
+
+
+def test_a_page_raises_and_lowers_anything():
+    assert symbols.html("R_{L,xi} < 2^(-2k)") == "R<sub>L,ξ</sub> &lt; 2<sup>−2k</sup>"
+
+
+def test_a_chart_has_symbols_where_they_are_seen_and_fields_as_they_were():
+    spec = {
+        "title": "eps = 0.1",
+        "encoding": {"color": {"field": "eps", "title": "eps", "sort": ["||mu||"]}},
+        "datasets": {"a": [{"eps": "||mu||", "name": "T_0", "shown": "8e-6"}]},
+    }
+    seen = symbols.typeset(spec)
+    assert seen["title"] == "ε = 0.1"
+    assert seen["encoding"]["color"] == {"field": "eps", "title": "ε", "sort": ["‖μ‖"]}
+    assert seen["datasets"]["a"] == [{"eps": "‖μ‖", "name": "T₀", "shown": "8e-6"}]
+
+
+def test_dollars_are_maths_and_prices_are_not():
+    (tree,) = re.findall("<math.*?</math>", prose.words(r"below $R^*(\epsilon)$ at eps"))
+    root = ElementTree.fromstring(tree)
+    assert "".join(root.itertext()) == "R*(ϵ)"
+    assert {one.tag.rpartition("}")[2] for one in root.iter()} >= {"math", "msup", "mi"}
+    assert prose.words("from $5 to $6 each") == "from $5 to $6 each"
+
+
+MARKUP = st.sampled_from(
+    (
+        *("<script>", "</noscript>", "$", r"\text{", "}", "<img src=x onerror=1>", "_", "^", "{"),
+        *("[a](javascript:1)", "&lt;", r"\href{javascript:1}{a}", "||", "eps", "\n\n", "- ", "<"),
+    )
+)
+OURS = re.compile(r'</?(?:p|ul|ol|li|pre|code|sub|sup|m[a-z]+)(?: [a-z]+="[^"<>]*")*\s*/?>')
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(MARKUP | st.text(max_size=5), max_size=12).map("".join))
+def test_no_text_becomes_markup(text):
+    for made in (prose.words(text), prose.paragraphs(text)):
+        left = OURS.sub("", str(made))
+        assert "<" not in left
+        assert not re.search(r"<[^>]*\s(?:on\w+|href|src)=", str(made))
+
+
+def test_documents_keep_links_that_are_https():
+    made = prose.markdown("[a](https://a.org) [b](docs/b.md) [c](javascript:c) <b>")
+    assert made.count("<a ") == 1
+    assert '<a href="https://a.org">a</a>' in made
+    assert "&lt;b&gt;" in made

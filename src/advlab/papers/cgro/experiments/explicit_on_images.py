@@ -34,7 +34,7 @@ ABOUT = lab.About(
     item="Theorem 5.2, on images",
     title="f_S around a network trained on MNIST 0 against 1",
     seconds={"smoke": 3, "laptop": 60},
-    data={"laptop": ("mnist",)},
+    data=("mnist",),
     claims={
         "a": theorem("No attack changes the label of a training image within its ball: the robust "
                      "training error of f_S is 0", "separated"),

@@ -121,9 +121,7 @@ def neuron_tables(trained: Trained, problem: SparseProblem) -> pl.DataFrame:
     return pl.concat(parts, how="diagonal")
 
 
-def ends(
-    trained: Trained, others: Others, problem: SparseProblem, steps: int
-) -> pl.DataFrame:
+def ends(trained: Trained, others: Others, problem: SparseProblem, steps: int) -> pl.DataFrame:
     """One row per seed: each network under attack (PGD with `steps`), its neurons, and the rest."""
     clean, w, tau = trained.clean, problem.w, problem.preset.tau
     oracle = measures.Nets.at((problem.M * w[:, None]).mT, oracle_bias(problem.preset.data.k))
@@ -229,9 +227,7 @@ def _law(name: str, theta: Tensor, keep: Tensor) -> dict[str, Tensor]:
     return found
 
 
-def without_recruits(
-    trained: Trained, problem: SparseProblem, steps: int
-) -> dict[str, Tensor]:
+def without_recruits(trained: Trained, problem: SparseProblem, steps: int) -> dict[str, Tensor]:
     """The worst accuracy of the adversarial networks, and without the neurons that came alive."""
     nets = trained.adversarial
     new = measures.turnover(trained.clean.weight, nets.weight, problem.M).recruits

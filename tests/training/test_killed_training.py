@@ -70,8 +70,7 @@ def in_child(*arguments):
 
 # In the first epochs, later on, and in each stage; AWP counts three times per step.
 KILLS = {
-    "pgd": (5, 4, 2), "trades": (15, 12, 5), "free": (12, 13, 4),
-    "clean_then_adversarial": (5, 9, 4), "stages": (5, 10, 8),
+    "pgd": (5,), "trades": (15,), "free": (12,), "clean_then_adversarial": (5, 9), "stages": (5, 10),
 }
 for name in SETTINGS:
     whole, cut = f"{FOLDER}/{name}-whole", f"{FOLDER}/{name}-cut"
@@ -93,7 +92,7 @@ def test_killed_and_resumed_is_the_same_run(tmp_path):
     told = dict(json.loads(line) for line in done.stdout.splitlines())
     assert len(told) == 5
     for name, codes in told.items():
-        assert codes == [0, 9, 9, 9, 0], (name, codes, done.stderr[-2000:])
+        assert codes in ([0, 9, 0], [0, 9, 9, 0]), (name, codes, done.stderr[-2000:])
         whole, cut = (
             json.loads((tmp_path / f"{name}-{kind}.json").read_text()) for kind in ("whole", "cut")
         )

@@ -83,7 +83,8 @@ def pgd_usual(model: nn.Module, x: Tensor, y: Tensor, radius: float) -> Tensor:
         delta.requires_grad_()
         delta.grad = None
         F.cross_entropy(model(x + delta), y).backward()
-        moved = delta.data + SHARE * radius * delta.grad.sign()
+        uphill: Tensor = delta.grad  # type: ignore[assignment]
+        moved = delta.data + SHARE * radius * uphill.sign()
         delta.data = (x + moved.clamp(-radius, radius)).clamp(0, 1) - x
     return (x + delta).detach()
 
@@ -103,7 +104,7 @@ def by_hand(
 ) -> float:
     """An epoch by a plain loop."""
     clock = Clock()
-    model.to(memory_format=layout)
+    model.to(memory_format=layout)  # type: ignore[call-overload]
     optimizer = torch.optim.SGD(model.parameters(), lr=RATE, momentum=0.9, weight_decay=2e-4)
     for rows in torch.randperm(len(data.x)).split(BATCH):
         x, y = clock(data.x[rows]).to(memory_format=layout), data.y[rows]

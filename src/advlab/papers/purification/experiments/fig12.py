@@ -69,7 +69,7 @@ def compute(case: Case) -> pl.DataFrame:
 
 def figure(table: pl.DataFrame) -> AnyChart:
     paths = table.filter(part="path")
-    titles = {
+    titles: dict[str, Any] = {
         "x_title": "share of nonzeros (mean over images)",
         "y_title": "squared error, over |x|^2",
     }

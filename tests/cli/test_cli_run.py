@@ -138,9 +138,8 @@ def test_list(capsys, monkeypatch):
 
 def test_list_shows_times_without_names(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "250")
-    few = {
-        name: papers.EXPERIMENTS[name] for name in ("generalization/fig1", "generalization/fig5")
-    }
+    names = ("generalization/fig1", "generalization/fig5")
+    few = {name: papers.EXPERIMENTS[name] for name in names}
     monkeypatch.setattr(papers, "EXPERIMENTS", few)
     assert called("list") == 0
     lines = capsys.readouterr().out.splitlines()

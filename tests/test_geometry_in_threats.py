@@ -16,6 +16,8 @@ WRITES_A_NORM = {
     "cli/attack.py": "the user's option; help must not import torch",
     "cli/fit_linear.py": "the user's option; help must not import torch",
     "cli/compare.py": "the user's option; help must not import torch",
+    "cli/train.py": "the user's option; help must not import torch",
+    "cli/training_plan.py": "the default of a user's option",
     "evaluation/attack.py": "the default of a user's argument",
     "evaluation/curve.py": "the default of a user's argument",
     "training/objectives.py": "no attack is the ball of radius zero",

@@ -144,7 +144,10 @@ def test_a_named_set_has_its_box(small_mnist, tmp_path, monkeypatch, capsys):
         (("--eps", "0.1", "--box", "wide"), "LOW,HIGH"),
         (("--eps", "0.1", "--box", "0,0.5"), "declared box"),
         (("--eps", "0.1", "--attack", "magic"), "there are fast, standard"),
-        (("--eps", "0.1", "--architecture", "a:b"), "only with a file of weights"),
+        (
+            ("--eps", "0.1", "--architecture", "a:b"),
+            "only with a model's folder or a file of weights",
+        ),
     ],
 )
 def test_mistaken_options(data, capsys, options, message):

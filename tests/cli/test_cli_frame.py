@@ -52,7 +52,7 @@ def test_every_command_has_examples(capsys, command):
         (("run", "generalization/fig5", "--seeds", "0"), "--seeds"),
         (("run", "generalization/fig5", "--jobs", "x"), "--jobs"),
         (("run", "generalization/fgi5"), "did you mean generalization/fig5"),
-        (("run", "fig5"), "did you mean generalization/fig5"),
+        (("run", "fig5"), "generalization/fig5"),
         (("run", "nothing/*"), "nothing/*"),
         (("run", "no_such_file.py"), "does not exist"),
         (("list", "generalisation"), "generalisation"),
@@ -75,7 +75,8 @@ def test_select():
     assert select("generalization/") == of_one_paper
     assert select("*") == list(EXPERIMENTS)
     assert select("generalization/fig1") == ["generalization/fig1"]
-    assert select("*/fig1?") == [f"generalization/fig1{n}" for n in range(4)]
+    of_two = [f"generalization/fig1{n}" for n in range(7)]
+    assert select("*/fig1?") == of_two + [f"purification/fig1{n}" for n in range(4)]
     lasso_first = ["generalization/lasso", "benign/lemmas"]
     assert select("generalization/lasso", "*/l*")[:2] == lasso_first
     assert select("generalization/lasso", "*/l*").count("generalization/lasso") == 1

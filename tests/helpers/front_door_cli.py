@@ -96,7 +96,7 @@ ATTACK = {
     "out": (f"{A} --out here/there", WORKS),
     "data missing": (A.replace("data.npz", "no.npz"), "does not exist"),
     "data a folder": (A.replace("data.npz", "folder.npz"), "folder of images"),
-    "data text": (A.replace("data.npz", "nets.py"), "an .npz file with x and y"),
+    "data text": (A.replace("data.npz", "nets.py"), "an .npz file, a folder"),
     "data damaged": (A.replace("data.npz", "damaged.npz"), "npz file of plain numbers"),
     "data other keys": (A.replace("data.npz", "keys.npz"), "keys x and y"),
     "data NaN": (A.replace("data.npz", "nan.npz"), "finite numbers in x"),
@@ -108,7 +108,7 @@ ATTACK = {
     "mnist absent": (A.replace("data.npz", "mnist --data-dir none"), "advlab data fetch mnist"),
     "transfer": (f"{A} --transfer nets.py:factory", WORKS),
     "transfer missing": (f"{A} --transfer no.py:net", "no.py"),
-    "architecture of an object": (f"{A} --architecture nets.py:Net", "only with a file of weights"),
+    "architecture of an object": (f"{A} --architecture nets.py:Net", "only with a model.s folder or a file of weights"),
 }  # fmt: skip
 
 MODELS = {

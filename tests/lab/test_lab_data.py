@@ -209,9 +209,9 @@ def test_threads_inside_a_recording_are_recorded(place):
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(place, monkeypatch):
-    def meanwhile(path):
+    def meanwhile(path, *keys):
         np.savez(path, x=np.zeros((3, 2)), y=np.arange(3))
-        return real(path)
+        return real(path, *keys)
 
     real = arrays.read_npz
     np.savez("own.npz", x=np.ones((3, 2)), y=np.arange(3))

@@ -199,10 +199,10 @@ class LeavesGradients(PGD):
 
 
 class LeavesEvalMode(PGD):
-    def search(self, best, threat, rng):
-        if isinstance(best.loss.model, torch.nn.Module):
-            best.loss.model.eval()
-        super().search(best, threat, rng)
+    def __call__(self, loss, x, threat, *, rng):
+        if isinstance(getattr(loss, "model", None), torch.nn.Module):
+            loss.model.eval()
+        return super().__call__(loss, x, threat, rng=rng)
 
 
 class ChangesWeights(PGD):

@@ -114,12 +114,6 @@ class TrainingPlan(ExactConfig):
         radius = examples.number(self.eps, "eps")
         if radius == 0:
             return None
-        if box is not None and self.norm == "linf" and radius >= box[1] - box[0]:
-            raise AdvlabError(
-                f"eps below {box[1] - box[0]:g}, the width of the box of the inputs",
-                self.eps,
-                f"inputs are not in 0 to 255: write --eps {self.eps}/255",
-            )
         return Ball(norm=self.norm, radius=radius, box=box)
 
 

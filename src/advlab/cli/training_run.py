@@ -176,7 +176,17 @@ def _data(plan: TrainingPlan, data_dir: Path | None) -> TrainingData:
 
 def _say_units(plan: TrainingPlan, x: Tensor) -> None:
     ball, low, high = plan.ball(), float(x.min()), float(x.max())
-    if ball is None or not present().first:
+    if ball is None:
+        return
+    if ball.box is not None:
+        corner = torch.full_like(x[:1], ball.box[0])
+        if bool(ball.contains(torch.full_like(corner, ball.box[1]), corner).all()):
+            raise AdvlabError(
+                "an eps that leaves part of the box out, or every image may become every other",
+                plan.eps,
+                f"inputs are not in 0 to 255: write --eps {plan.eps}/255",
+            )
+    if not present().first:
         return
     if ball.box is None and low >= 0 and high <= 1:
         _say("inputs lie in [0, 1] but there is no box: --box 0,1 keeps perturbed ones in")

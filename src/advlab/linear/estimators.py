@@ -1,5 +1,9 @@
 """scikit-learn estimators of robust linear models; needs the extra `linear`."""
 
+# scikit-learn has no types, and parameters are attributes of the classes that inherit from these.
+# pyright: reportAttributeAccessIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportOptionalSubscript=false, reportGeneralTypeIssues=false
+
 import time
 import warnings
 from typing import Any

@@ -129,6 +129,7 @@ def prepare(
 
 
 def _design(x: Any) -> Any:
+    found: Any
     if sparse.issparse(x):
         found = sparse.csr_matrix(x, dtype=np.float64)
         if not np.isfinite(found.data).all():
@@ -140,7 +141,7 @@ def _design(x: Any) -> Any:
     return found
 
 
-def merged(x: Any, y: Array, weights: Array) -> tuple[Any, Array, Array]:
+def merged(x: Any, y: Array, weights: Array) -> tuple[Any, Array, Any]:
     """Equal samples as one: copies at a kink would make its equations dependent."""
     mix = np.random.default_rng(0).uniform(1, 2, size=x.shape[1])
     key = np.asarray(x @ mix)

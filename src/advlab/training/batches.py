@@ -320,7 +320,7 @@ def checked_rows(
 ) -> tuple[Tensor, Tensor]:
     """Check the data, and lay a stack's (R, n, ...) out as R blocks of rows."""
     if y is None:
-        raise AdvlabError("labels y for the inputs x", "none", "or data that bring both")
+        raise AdvlabError("real numbers in y, for the inputs x", "none", "or data that bring both")
     x, y = inputs.inputs(x, model), inputs.labels(y)
     if x.ndim == 0 or y.ndim == 0:
         raise AdvlabError("x of shape (n, ...) and y of shape (n,)", "a single number")

@@ -9,7 +9,7 @@ Signs that come out wrong name the next face.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dgetrf, dgetrs
+from scipy.linalg.lapack import dgetrf, dgetrs  # type: ignore[attr-defined]
 
 from ...core.checks import Array
 from .certificate import DualPoint, lower_bound

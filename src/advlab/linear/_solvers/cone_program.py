@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
-import clarabel
+import clarabel as _clarabel
 import numpy as np
 from scipy import sparse
 
 from ...core.checks import Array
 from .certificate import DualPoint
 from .problem import LinearProblem
+
+clarabel: Any = _clarabel  # compiled, and without types
 
 
 @dataclass

@@ -222,7 +222,7 @@ class InteriorPoint:
         grad, back = self._gradient(), self._pull_back(self.dual, self.cone_dual)
         f, theta, t, u, c, v = (a - b for a, b in zip(grad, back, strict=True))
         image = np.asarray(self.p.x.T @ f)
-        b = float(f.sum()) if self.p.intercept else 0.0
+        b = float(np.sum(f)) if self.p.intercept else 0.0
         return image + theta, b, t, u, c, v
 
     def _factor(self) -> None:
@@ -450,7 +450,7 @@ class InteriorPoint:
         total = max(float(np.abs(mu).sum()), 1e-300)
         # Each entry in the units of what is summed there: a column's size times the multipliers.
         size = float((np.abs(rest[0]) / self.sizes).max(initial=0.0)) / total
-        return max(size, abs(rest[1]) / total, abs(rest[2]) / total)
+        return max(size, abs(float(rest[1])) / total, float(abs(rest[2])) / total)  # type: ignore[arg-type]
 
     def _support(self) -> np.ndarray:
         at, d = self.at, len(self.theta)

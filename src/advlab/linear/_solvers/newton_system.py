@@ -12,7 +12,7 @@ numbers cancel when alpha grows at samples that are fitted exactly.
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
 from ...core.checks import Array
 from .problem import is_sparse

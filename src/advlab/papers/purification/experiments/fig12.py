@@ -10,6 +10,8 @@ The control is the dictionary of a network whose clean training went on for as m
 scale AlexNet and 100 images: a GPU is expected for the training, about an hour per seed on one.
 """
 
+from typing import Any
+
 import polars as pl
 
 from .... import lab

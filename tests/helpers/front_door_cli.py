@@ -108,7 +108,7 @@ ATTACK = {
     "mnist absent": (A.replace("data.npz", "mnist --data-dir none"), "advlab data fetch mnist"),
     "transfer": (f"{A} --transfer nets.py:factory", WORKS),
     "transfer missing": (f"{A} --transfer no.py:net", "no.py"),
-    "architecture of an object": (f"{A} --architecture nets.py:Net", "only with a model.s folder or a file of weights"),
+    "architecture of an object": (f"{A} --architecture nets.py:Net", "only with a model.s folder"),
 }  # fmt: skip
 
 MODELS = {

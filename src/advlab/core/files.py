@@ -202,11 +202,14 @@ def check_sealed(path: Path) -> None:
     seal = notes.pop(_SEAL, None)
     found = hashlib.sha256(repr(sorted(notes.items())).encode())
     end = 0
+    for about in header.values():  # one after the other, those without numbers too
+        if about["data_offsets"][0] != end:
+            raise ValueError("not what was written")
+        end = about["data_offsets"][1]
     for name, about in sorted(header.items()):
         first, last = about["data_offsets"]
         found.update(f"{name!r} {_TYPES[about['dtype']]} {tuple(about['shape'])}".encode())
         found.update(data[start + first : start + last])
-        end = max(end, last)
     if seal != found.hexdigest() or start + end != len(data):
         raise ValueError("not what was written")
 

@@ -52,7 +52,7 @@ def load_model(
     if path.suffix == ".safetensors" or (architecture is not None and path.suffix in STATES):
         return _from_weights(path, architecture), []
     if is_model_folder(path):
-        made = None if architecture is None else from_import(architecture)
+        made: Any = None if architecture is None else from_import(architecture)
         return load_folder(path, made), []
     if architecture is not None:
         raise AdvlabError(

@@ -80,6 +80,15 @@ def test_tensors_come_back_with_their_notes(tmp_path):
     }
 
 
+def test_the_same_tensors_and_notes_are_the_same_bytes(tmp_path):
+    """safetensors itself writes notes in a random order."""
+    notes = {"advlab": "{}", "z": 'é"\n', "b": "2"}
+    for n in range(8):
+        write_tensors(tmp_path / str(n), {"w": torch.arange(3), "a é": torch.ones(2, 2)}, notes)
+    assert len({file_checksum(tmp_path / str(n)) for n in range(8)}) == 1
+    assert read_tensors(tmp_path / "0", sealed=True)[1] == notes
+
+
 @pytest.mark.parametrize("damage", ["missing", "cut"])
 def test_damaged_tensors_are_named(tmp_path, damage):
     path = tmp_path / "w.safetensors"

@@ -70,8 +70,8 @@ def in_child(*arguments):
 
 # In the first epochs, later on, and in each stage; AWP counts three times per step.
 KILLS = {
-    "pgd": (5,), "trades": (15,), "free": (12,),
-    "clean_then_adversarial": (5, 9), "stages": (5, 10),
+    "pgd": (5,), "trades": (15,), "free": (12,), "clean_then_adversarial": (5, 9),
+    "stages": (5, 10),
 }
 for name in SETTINGS:
     whole, cut = f"{FOLDER}/{name}-whole", f"{FOLDER}/{name}-cut"

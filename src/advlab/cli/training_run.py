@@ -322,7 +322,7 @@ def _kept(out: Path) -> dict[str, Any] | None:
     files = [file.name for file in out.iterdir() if file.is_file()]
     problems = check_evaluation(out, out.name, files).problems
     if problems:
-        _say(f"evaluated anew: {problems[0]}")
+        _say(f"evaluated anew: {problems[0].why}")
         return None
     return json.loads(unseal((out / "evaluation.json").read_bytes()))
 

@@ -152,6 +152,20 @@ def write_tensors(path: Path, tensors: "Mapping[str, Tensor]", metadata: dict[st
             save_file(whole, part, {**metadata, _SEAL: _seal(whole, metadata)})
         except SafetensorError as error:  # of a full disk, for one
             raise OSError(str(error)) from None
+        _sort_notes(part)
+
+
+def _sort_notes(path: Path) -> None:
+    """Put the notes of a safetensors file in order: they are written in a random one, and the same
+    tensors and notes should be the same bytes."""
+    with path.open("r+b") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
+        header["__metadata__"] = dict(sorted(header["__metadata__"].items()))
+        text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+        if len(text) <= length:  # spaces at the end are part of the format
+            file.seek(8)
+            file.write(text.ljust(length))
 
 
 def read_tensors(path: Path, sealed: bool = False) -> "tuple[dict[str, Tensor], dict[str, str]]":

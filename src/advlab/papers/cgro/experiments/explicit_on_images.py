@@ -138,14 +138,17 @@ def _errors(
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    shown = {
-        "clean train": "clean, training", "clean test": "clean, test",
-        "robust train": "attacked, training", "robust test": "attacked, test",
-    }  # fmt: skip
-    rows = table.unpivot(list(shown), index=["seed", "network"], variable_name="error")
-    rows = rows.with_columns(pl.col("error").replace_strict(shown))
-    chart = points(rows, "error", "value", "network", x_title="images", y_title="error (found)")
-    return panels([chart], title=zeros_and_ones.TITLES[table["source"][0]])
+    parts = {"train": "training", "test": "test"}
+    charts = []
+    for kind, title in (("clean", "clean"), ("robust", "PGD or transfer, linf 0.2")):
+        columns = [f"{kind} {part}" for part in parts]
+        rows = table.unpivot(columns, index=["seed", "network"], variable_name="images")
+        named = pl.col("images").str.split(" ").list.last().replace_strict(parts)
+        charts.append(
+            points(rows.with_columns(named), "images", "value", "network", title=title,
+                   x_title="images", y_title="error (found)")
+        )  # fmt: skip
+    return panels(charts, title=zeros_and_ones.TITLES[table["source"][0]], columns=2)
 
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:

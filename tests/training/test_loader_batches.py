@@ -117,7 +117,7 @@ def test_other_data_behind_the_loader_are_refused(tmp_path):
     ("data", "message"),
     [
         (iter([(torch.zeros(2, 5), torch.zeros(2).long())]), "read again"),
-        ([], "at least one batch|labels y"),
+        ([], "at least one batch|real numbers in y"),
         (3, "data as a Dataset"),
     ],
     ids=["once", "empty", "a number"],

@@ -109,7 +109,8 @@ class CifarFiles:
         x, y = found.get("data"), found.get(self.key)
         wanted = f"bytes of shape (n, {PIXELS}) under data and n classes under {self.key}"
         if not isinstance(x, np.ndarray) or not isinstance(y, list):
-            raise AdvlabError(wanted, f"{path} with {', '.join(found) or 'nothing'}")
+            names = " ".join(", ".join(map(str, found)).split())  # a damaged name may break a line
+            raise AdvlabError(wanted, f"{path} with {names or 'nothing'}")
         fits = x.ndim == 2 and x.shape[1] == PIXELS and len(y) == len(x) > 0
         if not fits or not all(type(one) is int and 0 <= one < 256 for one in y):
             raise AdvlabError(wanted, f"{x.shape} and {len(y)} labels in {path}")

@@ -52,7 +52,7 @@ def test_every_command_has_examples(capsys, command):
         (("run", "generalization/fig5", "--seeds", "0"), "--seeds"),
         (("run", "generalization/fig5", "--jobs", "x"), "--jobs"),
         (("run", "generalization/fgi5"), "did you mean generalization/fig5"),
-        (("run", "fig5"), "generalization/fig5"),
+        (("run", "fig5"), "did you mean benign/fig5 or generalization/fig5"),
         (("run", "nothing/*"), "nothing/*"),
         (("run", "no_such_file.py"), "does not exist"),
         (("list", "generalisation"), "generalisation"),

@@ -132,14 +132,15 @@ def _is_own(text: str) -> bool:
 
 
 def _advice(name: str) -> str:
-    """Names of all papers that are near: the same item first, then what is spelt alike."""
+    """Every paper's experiment of that name, or else those that are spelt alike."""
     short: dict[str, list[str]] = {}
     for known in EXPERIMENTS:
         short.setdefault(known.rpartition("/")[2], []).append(known)
     item = name.rpartition("/")[2]
-    alike = get_close_matches(item, short, n=3)
-    near = [*short.get(item, ()), *get_close_matches(name, EXPERIMENTS, n=3)]
-    near += [known for one in alike if one != item for known in short[one]]
+    near = short.get(item) or [
+        *get_close_matches(name, EXPERIMENTS, n=3),
+        *(known for one in get_close_matches(item, short, n=3) for known in short[one]),
+    ]
     if not near:
         return "`advlab list` shows the names"
     return f"did you mean {' or '.join(list(dict.fromkeys(near))[:5])}?"

@@ -192,7 +192,8 @@ def _columns(encoding: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, s
     told = encoding.get("tooltip")
     told = told if isinstance(told, list) else [told] if isinstance(told, dict) else []
     order = ("color", "x", "y", "x2", "y2", "size", "shape", "text")
-    channels = [*told, *(encoding[name] for name in order if isinstance(encoding.get(name), dict))]
+    # A tooltip says what a reader wants to know; other channels may be edges of cells.
+    channels = told or [encoding[name] for name in order if isinstance(encoding.get(name), dict)]
     fields = {}
     for one in channels:
         field = one.get("field")

@@ -102,7 +102,7 @@ def test_a_known_finding_is_inside_its_verdict(page):
         update={"text": "As **printed**, eq. 5 at eps = 1 [is wrong](javascript:alert(1))."}
     )
     text = render([convergence()], {"generalization/fig5/5": whole})
-    assert "<p>As <strong>printed</strong>, eq. 5 at ε = 1" in text
+    assert "<p>As <strong>printed</strong>, eq. 5 at <i>ε</i> = 1" in text
     assert 'href="javascript' not in text
 
 

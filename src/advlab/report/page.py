@@ -23,7 +23,7 @@ from .printed import Prints
 from .result import Result
 from .strip import strip
 from .symbols import typeset
-from .theme import CATEGORIES, DARK_CATEGORIES, theme
+from .theme import CATEGORIES, DARK_CATEGORIES, DARK_QUIET, QUIET, theme
 from .verdict import Outcome, Verdict
 
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
@@ -109,7 +109,7 @@ def frame(*sheets: str, chart: bool) -> dict[str, Any]:
         "themes": {
             "light": theme(),
             "dark": theme(dark=True),
-            "lifted": dict(zip(CATEGORIES, DARK_CATEGORIES, strict=True)),
+            "lifted": dict(zip([*CATEGORIES, QUIET], [*DARK_CATEGORIES, DARK_QUIET], strict=True)),
         },
         "bundle": bundle() if chart else "",
         "css": Markup("").join(asset(sheet) for sheet in sheets),

@@ -129,6 +129,37 @@ def typeset(spec: Any) -> Any:
     return _typeset(spec, shown=False)
 
 
+_TYPED = re.compile(r"([_^])(?:\{([^{}<>]*)\}|([^\W\d_]|\*)(?![A-Za-z0-9]))")
+_SMALL = dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹₋₀₁₂₃₄₅₆₇₈₉ₓᵢⱼᵣₜₙₘₖ", "^" * 11 + "_" * 19, strict=True))
+_NORMAL = dict(zip(_SMALL, "−0123456789−0123456789xijrtnmk", strict=True))
+_RARE = re.compile("[⟨⟩∇∼]|.\u0303")
+_RUNS = re.compile(f"[{''.join(_SMALL)}]+")
+
+
+def scripted(svg: str) -> str:
+    """A drawing whose texts raise and lower what has no small letter of its own, such as L_{rob}.
+
+    Args:
+        svg: an SVG file with texts that `plain` wrote.
+    """
+    return re.sub(r"(<text\b[^>]*>)([^<]+)(?=</text>)", lambda one: one[1] + _raised(one[2]), svg)
+
+
+def _raised(text: str) -> str:
+    # Small letters are missing in many fonts, and then the whole text is set in another.
+    text = _RUNS.sub(
+        lambda run: f"{_SMALL[run[0][0]]}{{{''.join(_NORMAL[one] for one in run[0])}}}", text
+    )
+
+    def moved(found: re.Match[str]) -> str:
+        by = 3 if found[1] == "_" else -4
+        small = found[2] if found[2] is not None else found[3]
+        return f'<tspan dy="{by}" font-size="75%">{small}</tspan><tspan dy="{-by}">\u200b</tspan>'
+
+    text = _TYPED.sub(moved, text)
+    return _RARE.sub(r'<tspan font-family="DejaVu Sans, Cambria Math">\g<0></tspan>', text)
+
+
 _SHOWN = {"title", "sort", "domain", "text"}
 _DATA = {"datasets", "values"}
 _CODE = {"field", "name", "type", "expr", "test", "labelExpr", "format", "config", "href", "url"}

@@ -125,7 +125,7 @@ def test_the_docstring_becomes_paragraphs_lists_and_formulas():
     assert "<p>With <code>d = 10</code> features" in text
     formula = "<i>R</i><sup>*</sup>(<i>ε</i>) = min over <i>θ</i> of <i>R</i>(<i>θ</i>, <i>ε</i>)"
     assert f"<pre>{formula}</pre>" in text
-    assert "<li>the dashed lines are R*, from the closed form (5);</li>" in text
+    assert "<li>the dashed lines are <i>R</i><sup>*</sup>, from the closed form (5);</li>" in text
 
 
 def test_the_page_asks_the_network_for_nothing(page):

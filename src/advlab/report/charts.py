@@ -225,7 +225,7 @@ class _Axes:
         values = pl.concat([one[self.y_name].cast(pl.Float64) for one in tables])
         if aggregate.ends(values) != (0.0, 1.0):
             return False
-        by = [self.x_name, *([self.color] if self.color else [])]
+        by = {self.x_name, self.color or self.x_name}
         means = self.table.group_by(by).agg(mean=pl.col(self.y_name).cast(pl.Float64).mean())
         found = means["mean"].drop_nulls().to_numpy()
         return len(found) > 0 and float(np.nanmax(found) - np.nanmin(found)) >= 0.5

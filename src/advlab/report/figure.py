@@ -19,6 +19,8 @@ from .fitting import fitted
 from .symbols import scripted, typeset
 from .theme import CATEGORIES, GROUND, INK, LINES, QUIET, theme
 
+_COMMON = str.maketrans("⟨⟩∼", "‹›~")
+"""Letters for a picture's font; a text with others would be set in another font as a whole."""
 VEGA_LITE = ".".join(SCHEMA_VERSION.split(".")[:2])
 _VARIABLES = {INK: "--ink", QUIET: "--quiet", LINES: "--grid", GROUND: "--ground"} | {
     colour: f"--c{place}" for place, colour in enumerate(CATEGORIES)
@@ -57,7 +59,7 @@ def png(drawing: str, scale: float = 2.0) -> bytes:
         drawing: an SVG file.
         scale: pixels of the picture for one of the drawing.
     """
-    return vl_convert.svg_to_png(drawing, scale=scale)
+    return vl_convert.svg_to_png(drawing.translate(_COMMON), scale=scale)
 
 
 @dataclass(frozen=True)

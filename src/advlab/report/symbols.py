@@ -132,7 +132,7 @@ def typeset(spec: Any) -> Any:
 _TYPED = re.compile(r"([_^])(?:\{([^{}<>]*)\}|([^\W\d_]|\*)(?![A-Za-z0-9]))")
 _SMALL = dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹₋₀₁₂₃₄₅₆₇₈₉ₓᵢⱼᵣₜₙₘₖ", "^" * 11 + "_" * 19, strict=True))
 _NORMAL = dict(zip(_SMALL, "−0123456789−0123456789xijrtnmk", strict=True))
-_RARE = re.compile("[⟨⟩∇∼]|.\u0303")
+_TEXTS = re.compile(r"(<(?:text|tspan)\b[^>]*>)([^<]+)(?=</(?:text|tspan)>)")
 _RUNS = re.compile(f"[{''.join(_SMALL)}]+")
 
 
@@ -142,7 +142,7 @@ def scripted(svg: str) -> str:
     Args:
         svg: an SVG file with texts that `plain` wrote.
     """
-    return re.sub(r"(<text\b[^>]*>)([^<]+)(?=</text>)", lambda one: one[1] + _raised(one[2]), svg)
+    return _TEXTS.sub(lambda one: one[1] + _raised(one[2]), svg)
 
 
 def _raised(text: str) -> str:
@@ -150,14 +150,18 @@ def _raised(text: str) -> str:
     text = _RUNS.sub(
         lambda run: f"{_SMALL[run[0][0]]}{{{''.join(_NORMAL[one] for one in run[0])}}}", text
     )
-
-    def moved(found: re.Match[str]) -> str:
-        by = 3 if found[1] == "_" else -4
-        small = found[2] if found[2] is not None else found[3]
-        return f'<tspan dy="{by}" font-size="75%">{small}</tspan><tspan dy="{-by}">\u200b</tspan>'
-
-    text = _TYPED.sub(moved, text)
-    return _RARE.sub(r'<tspan font-family="DejaVu Sans, Cambria Math">\g<0></tspan>', text)
+    made, last, height = "", 0, 0
+    for found in [*_TYPED.finditer(text), None]:
+        between = text[last : found.start() if found else None]
+        if between:
+            made += f'<tspan dy="{-height}">{between}</tspan>' if height else between
+            height = 0
+        if found:
+            by = 3 if found[1] == "_" else -4
+            small = found[2] if found[2] is not None else found[3]
+            made += f'<tspan dy="{by - height}" font-size="75%">{small}</tspan>'
+            last, height = found.end(), by
+    return made
 
 
 _SHOWN = {"title", "sort", "domain", "text"}

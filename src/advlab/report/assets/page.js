@@ -34,14 +34,14 @@
 
   // ---------------------------------------------------------------- figures
 
-  // A legend takes as many rows as its names need; about 7 pixels a letter.
+  // A legend takes as many rows as its names need; about 6 pixels a letter.
   function wrapLegend(panel, width) {
     for (const { encoding } of parts(panel)) {
       const { legend, sort, title } = encoding?.color ?? {};
       if (!legend || !Array.isArray(sort)) continue;
       const longest = Math.max(...sort.map((name) => String(name).length));
-      const room = width - 7 * String(title ?? "").length;
-      legend.columns = Math.max(1, Math.floor(room / (7 * longest + 34)));
+      const room = width - 6.5 * String(title ?? "").length - 10;
+      legend.columns = Math.max(1, Math.floor(room / (6.3 * longest + 32)));
     }
   }
 
@@ -97,17 +97,27 @@
 
   // Indices and exponents that have no small letter of their own, such as L_{rob}.
   const TYPED = /([_^])(?:\{([^{}<>]*)\}|(\p{L}|\*)(?![A-Za-z0-9]))/gu;
+  function raisedText(text) {
+    let [made, last, height] = ["", 0, 0];
+    const add = (between) => {
+      if (!between) return;
+      made += height ? `<tspan dy="${-height}">${between}</tspan>` : between;
+      height = 0;
+    };
+    for (const found of text.matchAll(TYPED)) {
+      add(text.slice(last, found.index));
+      const by = found[1] === "_" ? 3 : -4;
+      made += `<tspan dy="${by - height}" font-size="75%">${found[2] ?? found[3]}</tspan>`;
+      [last, height] = [found.index + found[0].length, by];
+    }
+    add(text.slice(last));
+    return made;
+  }
   const raised = (svg) =>
-    svg.replace(/(<text\b[^>]*>)([^<]+)(?=<\/text>)/g, (_, tag, text) =>
-      tag +
-      text.replace(TYPED, (__, sign, long, short) => {
-        const by = sign === "_" ? 3 : -4;
-        return `<tspan dy="${by}" font-size="75%">${long ?? short}</tspan><tspan dy="${-by}">\u200b</tspan>`;
-      }),
-    );
+    svg.replace(/(<(?:text|tspan)\b[^>]*>)([^<]+)(?=<\/(?:text|tspan)>)/g, (_, tag, text) => tag + raisedText(text));
   function raise(place) {
     for (const text of place.querySelectorAll("svg text")) {
-      if (/[_^]/.test(text.textContent) && !text.children.length) text.outerHTML = raised(text.outerHTML);
+      if (/[_^]/.test(text.textContent)) text.innerHTML = raised(`<text>${text.innerHTML}</text>`).slice(6, -7);
     }
   }
 

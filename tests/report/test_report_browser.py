@@ -5,9 +5,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sample_results import KNOWN, results
 
+from advlab.cli import main
 from advlab.report.page import write_report
 from advlab.report.printed import Printed, PrintedTable, Prints
 
@@ -322,3 +324,16 @@ def test_everything_but_search_is_there_without_javascript(browser, page):
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
         emulate(browser)
+
+
+def test_the_page_of_a_linear_model_draws_its_charts(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 3))
+    np.savez(tmp_path / "data.npz", x=x, price=x[:, 0] + rng.normal(size=40))
+    with pytest.raises(SystemExit):
+        main(["fit-linear", f"{tmp_path}/data.npz", "--target", "price", "--out", str(tmp_path)])
+    browser.get_log("browser")
+    browser.get((tmp_path / "report.html").as_uri())
+    see_all(browser)
+    assert len(browser.find_elements("css selector", "[data-live] svg")) == 3
+    assert browser.get_log("browser") == []

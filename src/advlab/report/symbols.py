@@ -61,7 +61,7 @@ _SCRIPT = re.compile(
     r"|(?P<digit>(?<![A-Za-z0-9])(?P<letter>[ͰͱͲ-Ͽ])(?P<f>[0-9])(?![0-9.]))"
 )
 _VARIABLE = re.compile(
-    r"(?<![\w'’.\"“$])(?<!Appendix )(?<!Lemma )(?<!Panel )(?<!panel )"
+    r"(?<![\w'’.\"“$])(?<!Appendix )(?<!Lemma )(?<!Panel )(?<!panel )(?<!claim )"
     r"(?:[BCDEFHJLN-Zb-gi-rt-z]|(?<!\d )[GKMhs])\u0303?(?=′?(?:[^\w'’.\-]|[.\-](?!\w)|$))|[α-ω]"
 )
 """Letters that stand alone, but for "a", "A" and "I", which are words, and units; Greek letters."""

@@ -158,7 +158,8 @@ def panels(charts: Sequence[AnyChart], *, title: str = "", columns: int = 3) -> 
     if shared:
         return together
     channels = {"color"} | set().union(*(_channels(chart) for chart in charts))
-    return together.resolve_scale(**dict.fromkeys(sorted(channels), "independent"))
+    apart: dict[str, Any] = dict.fromkeys(sorted(channels), "independent")
+    return together.resolve_scale(**apart)
 
 
 def stacked(*charts: AnyChart, title: str = "") -> alt.VConcatChart:

@@ -77,8 +77,8 @@ def _wrap_titles(panel: Any, width: float) -> None:
     for part in _parts(panel):
         height = part.get("height") or panel.get("height") or 210
         for axis, room in (("x", width), ("y", height)):
-            encoding = (part.get("encoding") or {}).get(axis)
-            title = encoding.get("title") if isinstance(encoding, dict) else None
+            encoding = (part.get("encoding") or {}).get(axis) or {}
+            title = encoding.get("title")
             if isinstance(title, str) and isinstance(room, int | float):
                 encoding["title"] = _lines(title, room / _LETTER)
 

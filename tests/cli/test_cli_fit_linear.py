@@ -43,6 +43,7 @@ def test_each_kind_of_file_gives_the_estimators_model(table, kind, tmp_path, cap
     page = (tmp_path / "report.html").read_text()
     assert "Relative duality gap" in page
     assert page.count('<div class="chart"') == 3
+    assert page.count('<script type="application/gzip">') == page.count("<noscript><svg") == 3
     at_fit = [row for row in about["curve"] if row["eps"] == pytest.approx(0.1)]
     worse, better = (
         next(row["value"] for row in at_fit if row["model"] == name) for name in ("clean", "robust")

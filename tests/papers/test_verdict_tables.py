@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from advlab import lab
+from advlab.cli.report import printed
 from advlab.papers import EXPERIMENTS
 from advlab.report import Result, Verdict
 
@@ -34,12 +35,24 @@ def test_every_paper_has_both_tables(script):
         assert "<!-- changes -->" in text
 
 
-def test_stored_verdicts_are_of_claims_that_exist(script):
-    known = {
+@pytest.fixture(scope="module")
+def known():
+    return {
         f"{name}/{label}": claim
         for name in EXPERIMENTS
         for label, claim in lab.load(name).about.claims.items()
     }
+
+
+def test_numbers_that_papers_print_stand_beside_claims_that_exist(known):
+    prints = printed()
+    assert set(prints.numbers) <= set(known)
+    assert set(prints.tables) <= set(EXPERIMENTS)
+    papers = {name.partition("/")[0] for name in (*prints.numbers, *prints.tables)}
+    assert papers >= {"benign", "cgro", "generalization", "purification"}
+
+
+def test_stored_verdicts_are_of_claims_that_exist(script, known):
     for paper in script.papers():
         for id, verdict in script.verdicts(paper).items():
             assert (verdict.claim, verdict.kind) == (known[id].words, known[id].kind), id

@@ -5,12 +5,25 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sample_results import KNOWN, results
 
+from advlab.cli import main
 from advlab.report.page import write_report
+from advlab.report.printed import Printed, PrintedTable, Prints
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+PRINTS = Prints(
+    numbers={
+        "generalization/fig5/2": Printed(printed="0.23 at eps = 0.5", where="Section 2", value=0.23)
+    },
+    tables={
+        "generalization/fig4": PrintedTable(
+            where="Table 1", columns=("weights", "accuracy"), rows=(("lambda = 0", "84.3"),)
+        )
+    },
+)
 FLAGS = [
     "--headless=new",
     "--no-sandbox",
@@ -46,11 +59,17 @@ def browser(tmp_path_factory) -> Iterator:
     driver.quit()
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    write_report(results(), path, KNOWN, prints=PRINTS)
+    return path
+
+
 @pytest.fixture
-def page(browser, tmp_path) -> Iterator[Path]:
-    """A fresh report, open in the browser with every figure seen once."""
-    path = tmp_path / "report.html"
-    write_report(results(), path, KNOWN)
+def page(browser, written) -> Iterator[Path]:
+    """The report, opened anew in the browser with every figure seen once."""
+    path = written
     browser.get_log("browser")
     browser.get_log("performance")
     browser.get(path.as_uri())
@@ -149,6 +168,56 @@ def test_links_of_the_index_lead_to_the_experiments(browser, page):
             "return innerHeight + scrollY >= document.documentElement.scrollHeight - 1"
         )
         assert abs(top) < 40 or (top > 0 and bottom)
+
+
+@pytest.mark.parametrize("width", [390, 760, 1100, 2000])
+def test_no_width_of_a_screen_scrolls_sideways(browser, page, width):
+    emulate(browser, width=width)
+    try:
+        for card in browser.find_elements("css selector", ".card")[:3]:
+            browser.execute_script("arguments[0].open = true", card)
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    finally:
+        emulate(browser)
+
+
+def test_a_reader_sees_what_the_paper_prints(browser, page):
+    browser.find_element("css selector", "details.printed > summary").click()
+    row = browser.find_element("css selector", "details.printed tbody tr").text
+    assert "0.23 at ε = 0.5 (Section 2)" in row
+    assert "0.2277" in row
+    browser.find_element("css selector", "details.printed a").click()
+    opened = browser.find_element("id", "generalization/fig5/2")
+    wait(browser, lambda _: opened.get_attribute("open"))
+    assert "THE PAPER PRINTS" in opened.text.upper()
+    label = opened.find_element("css selector", "svg.strip").get_attribute("aria-label")
+    assert label.endswith("the paper prints 0.23")
+    assert "84.3" in browser.find_element("css selector", "#generalization-fig4 table").text
+
+
+def test_everything_that_can_be_pressed_has_a_name_and_is_reached_by_tab(browser, page):
+    unnamed = browser.execute_script(
+        """const name = (one) => one.ariaLabel || one.textContent.trim() || one.placeholder;
+        return [...document.querySelectorAll("a, button, input, summary, svg[role=img], figure")]
+            .filter((one) => !name(one) || one.tabIndex < -1).map((one) => one.outerHTML)"""
+    )
+    assert unnamed == []
+    body = browser.find_element("tag name", "body")
+    body.send_keys("\ue004")  # Tab
+    assert browser.switch_to.active_element.text == "Skip to the experiments"
+
+
+def test_a_printed_page_has_no_buttons_and_every_figure(browser, page):
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        browser.execute_script("window.dispatchEvent(new Event('beforeprint'))")
+        assert not browser.find_element("css selector", ".save").is_displayed()
+        assert not browser.find_element("css selector", ".side").is_displayed()
+        drawings = browser.find_elements("css selector", ".chart svg")
+        assert sum(one.is_displayed() for one in drawings) == 3
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        emulate(browser)
 
 
 def test_a_narrow_screen_has_no_sideways_scroll_and_one_panel_a_row(browser, page):
@@ -255,3 +324,16 @@ def test_everything_but_search_is_there_without_javascript(browser, page):
     finally:
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
         emulate(browser)
+
+
+def test_the_page_of_a_linear_model_draws_its_charts(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(40, 3))
+    np.savez(tmp_path / "data.npz", x=x, price=x[:, 0] + rng.normal(size=40))
+    with pytest.raises(SystemExit):
+        main(["fit-linear", f"{tmp_path}/data.npz", "--target", "price", "--out", str(tmp_path)])
+    browser.get_log("browser")
+    browser.get((tmp_path / "report.html").as_uri())
+    see_all(browser)
+    assert len(browser.find_elements("css selector", "[data-live] svg")) == 3
+    assert browser.get_log("browser") == []

@@ -12,6 +12,9 @@ from sample_results import convergence, lasso
 from advlab.report import aggregate, figure
 from advlab.report.charts import curves, panels
 from advlab.report.colours import said_once, shared
+from advlab.report.fitting import PAGE_WIDTH, fitted
+from advlab.report.symbols import scripted
+from advlab.report.theme import QUIET
 
 
 def table(names, low=0.0, high=1.0) -> pl.DataFrame:
@@ -43,7 +46,7 @@ def test_a_drawing_follows_the_colours_of_the_page_and_holds_no_link():
     ids = re.findall(r'\sid="([^"]*)"', text)
     assert all(name.startswith("fig-") for name in ids)
     assert set(re.findall(r"url\(#([^)]*)\)", text)) <= set(ids)
-    assert drawing.width <= figure.PAGE_WIDTH
+    assert drawing.width <= PAGE_WIDTH
 
 
 def test_a_chart_that_cannot_be_drawn_is_left_to_the_browser():
@@ -93,12 +96,51 @@ def test_a_thing_has_one_colour_in_all_charts():
     assert one["PGD"] == other["PGD"]
 
 
-def test_a_legend_is_not_said_twice_in_a_row():
-    first, same = (curves(table("ab"), "step", "share", "what") for _ in range(2))
+def test_a_legend_is_not_said_twice():
+    first, same, last = (curves(table("ab"), "step", "share", "what") for _ in range(3))
     other = curves(table("ab").rename({"what": "else"}), "step", "share", "else")
-    spec = said_once(panels([first, same, other]).to_dict())
+    spec = said_once(panels([first, same, other, last]).to_dict())
     legends = [panel["layer"][0]["encoding"]["color"]["legend"] for panel in spec["concat"]]
-    assert [legend is None for legend in legends] == [False, True, False]
+    assert [legend is None for legend in legends] == [False, True, False, True]
+
+
+def test_a_panel_without_names_has_the_colour_of_no_name():
+    named, plain = (curves(table("ab"), "step", "share", color) for color in ("what", None))
+    spec = said_once(panels([named, plain]).to_dict())
+    assert "color" not in spec["concat"][0]["layer"][1]["mark"]
+    assert spec["concat"][1]["layer"][1]["mark"]["color"] == QUIET
+
+
+def test_titles_are_cut_into_lines_and_stand_at_one_height():
+    long = "A title with many more words than a panel of this width has any room for"
+    rows = table(["one name", "another name", "a third one that is long", "a fourth"])
+    legend = curves(rows, "step", "share", "what", title="Two rows of names", y_title=long)
+    spec = panels([legend, curves(rows, "step", "share", title=long)]).to_dict()
+    spec["resolve"] = {"scale": {"color": "independent"}}
+    first, second = fitted(spec, 700)["concat"]
+    assert len(second["title"]["text"]) > 1
+    assert " ".join(second["title"]["text"]) == long
+    assert first["title"] == {"text": "Two rows of names"}
+    assert isinstance(first["layer"][0]["encoding"]["y"]["title"], list)
+    heights = re.findall(r'role-title"><g transform="translate\(0,(-[\d.]+)\)', figure.svg(spec))
+    one, other = map(float, heights)
+    assert abs(one - other) <= 16 * len(second["title"]["text"])
+
+
+def test_a_drawing_raises_and_lowers_what_has_no_small_letter():
+    made = scripted("<text x='1'>L_{rob} &lt; d^{−0.3}, L_A, w*, robust_error, T₀</text>")
+    small = re.findall(r'<tspan dy="(-?\d)" font-size="75%">(.*?)</tspan>', made)
+    assert small == [("3", "rob"), ("-4", "−0.3"), ("3", "A"), ("3", "0")]
+    ElementTree.fromstring(made)
+
+
+@pytest.mark.parametrize(("low", "high", "domain"), [(0.1, 0.9, [0, 1]), (0.6, 0.7, None)])
+def test_an_axis_of_an_accuracy_ends_at_0_and_1_where_it_takes_most_of_them(low, high, domain):
+    rows = table("ab").with_columns(
+        accuracy=pl.when(pl.col("what") == "a").then(low).otherwise(high)
+    )
+    scale = curves(rows, "step", "accuracy", "what").to_dict()["layer"][1]["encoding"]["y"]["scale"]
+    assert scale.get("domain") == domain
 
 
 @pytest.mark.parametrize(
@@ -120,7 +162,8 @@ def test_bands_end_where_the_quantity_ends(low, high, ends):
 def test_many_numbers_as_colours_have_a_colour_bar():
     rows = pl.concat(table("a").with_columns(width=pl.lit(2.0**k)) for k in range(10))
     spec = curves(rows, "step", "share", "width").to_dict()
-    color = spec["layer"][1]["encoding"]["color"]
+    color = spec["layer"][1]["encoding"]["stroke"]
     assert color["type"] == "quantitative"
     assert color["scale"]["type"] == "log"
+    assert figure.svg(spec).count("<linearGradient") == 1
     assert figure.drawing(spec, "fig", "") is not None

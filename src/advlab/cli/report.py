@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ..report import Result
     from ..report.bibliography import Paper
     from ..report.findings import Finding
+    from ..report.printed import Prints
 
 _SCALES = ("smoke", "laptop", "paper")
 _REFUTED = 1
@@ -55,7 +56,7 @@ def report(
         return
     results = _some(folders[0], scale)
     known, papers = known_findings(), bibliography()
-    write_report(results, to, known, papers)
+    write_report(results, to, known, papers, printed())
     _print_counts(results)
     print(f"report: {to}")
     surprises = _surprises(results, known)
@@ -114,6 +115,13 @@ def bibliography() -> "dict[str, Paper]":
 
     order = {paper: tuple(f"{paper}/{item}" for item in items) for paper, items in ITEMS.items()}
     return load(Path(__file__).parent.parent / "papers" / "papers.toml", order)
+
+
+def printed() -> "Prints":
+    """What the papers that come with advlab print."""
+    from ..report.printed import load
+
+    return load(Path(__file__).parent.parent / "papers" / "printed.toml")
 
 
 def _read(out: Path, scale: str | None) -> "list[Result]":

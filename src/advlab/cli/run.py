@@ -155,10 +155,11 @@ def _amount(text: str | None, units: Mapping[str, float], expected: str) -> floa
 def _leave(result: "Result", out: Path) -> list[Path]:
     """The figure, its numbers and the page of one result; none where the disk is read-only."""
     from ..report.leave import leave
-    from .report import bibliography, known_findings
+    from .report import bibliography, known_findings, printed
 
     try:
-        return leave(result, out / result.experiment, known_findings(), bibliography())
+        folder = out / result.experiment
+        return leave(result, folder, known_findings(), bibliography(), printed())
     except OSError as error:
         _say(f"no figure: {error.filename}: {error.strerror}")
         return []
@@ -226,6 +227,9 @@ def _print_verdicts(result: "Result", console: Any) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
+    from .report import printed
+
+    numbers = printed().numbers
     for verdict in result.verdicts:
         head = Text(f"{verdict.outcome:<10}", style=_COLOURS[verdict.outcome])
         head.append(f" {verdict.id}  ", style="dim").append(verdict.claim, style="default")
@@ -236,6 +240,10 @@ def _print_verdicts(result: "Result", console: Any) -> None:
         detail = f"measured {_short(verdict.measured)}{interval}; rule: {verdict.rule}"
         console.print(Padding(head, (0, 0, 0, 2)))
         console.print(Padding(Text(detail, style="dim"), (0, 0, 0, 13)))
+        paper = numbers.get(result.name(verdict))
+        if paper:
+            words = f"the paper prints: {paper.printed} ({paper.where})"
+            console.print(Padding(Text(words, style="dim"), (0, 0, 0, 13)))
         if verdict.note:
             console.print(Padding(Text(verdict.note, style="dim"), (0, 0, 0, 13)))
 

@@ -3,9 +3,10 @@
 Colours and fonts come from `theme`, which the page applies when it draws; a chart holds none.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import altair as alt
 import numpy as np
@@ -20,6 +21,7 @@ WIDTH, HEIGHT = 260, 210
 AnyChart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.VConcatChart
 DASHED = "theory"
 """The legend's word for dashed lines."""
+_SHARE = re.compile(r"\b(accuracy|error|share)\b")
 HUES = ["#D7263D", "#1E88E5", "#D81B9A", "#8C8C8C"]
 DASHES = [[1, 0], [6, 4], [2, 3], [9, 3, 2, 3]]
 """Contours on a heat map, in turn: told apart on it, and in the legend on light and on dark."""
@@ -45,10 +47,10 @@ def curves(
     `theory` has the same columns and is drawn dashed; without the column x it is level lines.
     """
     rows = aggregate.means(table, x, y, color, log_x=log_x, log_y=log_y, band=band)
-    axes = _Axes(table, x, y, color, x_title, y_title, log_x, log_y)
-    around = axes.chart(rows).mark_area(opacity=0.16).encode(y=axes.y("low"), y2="high")
+    axes = _Axes(table, x, y, color, x_title, y_title, log_x, log_y, theory=theory)
+    around = axes.chart(rows, "fill").mark_area(opacity=0.16).encode(y=axes.y("low"), y2="high")
     # Only points carry a tooltip of their own place, so the line has invisible ones.
-    line = axes.chart(rows).mark_line(point=alt.OverlayMarkDef(opacity=0, size=90))
+    line = axes.chart(rows, "stroke").mark_line(point=alt.OverlayMarkDef(opacity=0, size=90))
     line = line.encode(y=axes.y("y"), tooltip=axes.tooltip(rows))
     return _layer([around, line, *axes.dashed(theory)], title)
 
@@ -69,9 +71,9 @@ def points(
 ) -> alt.LayerChart:
     """The mean of y at each x as a point, with an error bar of one standard deviation or error."""
     rows = aggregate.means(table, x, y, color, log_x=log_x, log_y=log_y, band=band)
-    axes = _Axes(table, x, y, color, x_title, y_title, log_x, log_y, padding=14)
-    bars = axes.chart(rows).mark_rule(strokeWidth=1.5).encode(y=axes.y("low"), y2="high")
-    dots = axes.chart(rows).mark_point(filled=True, size=60, opacity=1)
+    axes = _Axes(table, x, y, color, x_title, y_title, log_x, log_y, padding=14, theory=theory)
+    bars = axes.chart(rows, "stroke").mark_rule(strokeWidth=1.5).encode(y=axes.y("low"), y2="high")
+    dots = axes.chart(rows, "fill").mark_point(filled=True, size=60, opacity=1)
     dots = dots.encode(y=axes.y("y"), tooltip=axes.tooltip(rows))
     return _layer([*axes.dashed(theory), bars, dots], title)
 
@@ -153,7 +155,11 @@ def panels(charts: Sequence[AnyChart], *, title: str = "", columns: int = 3) -> 
         title=title or alt.Undefined,
     )
     shared = len(set().union(*(_hues(chart) for chart in charts))) <= 1
-    return together if shared else together.resolve_scale(color="independent")
+    if shared:
+        return together
+    channels = {"color"} | set().union(*(_channels(chart) for chart in charts))
+    apart: dict[str, Any] = dict.fromkeys(sorted(channels), "independent")
+    return together.resolve_scale(**apart)
 
 
 def stacked(*charts: AnyChart, title: str = "") -> alt.VConcatChart:
@@ -177,14 +183,16 @@ class _Axes:
     log_y: bool = False
     padding: int = 0
     beside: bool = False
+    theory: pl.DataFrame | None = None
 
-    def chart(self, rows: pl.DataFrame) -> alt.Chart:
+    def chart(self, rows: pl.DataFrame, channel: Literal["fill", "stroke"] = "fill") -> alt.Chart:
+        """Rows with colours; `channel` is what the mark has of them where they are a scale."""
         encodings: dict[str, Any] = {"x": self.x()}
-        if self.color:
-            encodings["color"] = self.hue()
         if self.color and self.is_scale():
             rows = rows.with_columns(shade=pl.col("color").cast(pl.Float64))
-            encodings["detail"] = alt.Detail("color:N")
+            encodings |= {"detail": alt.Detail("color:N"), **self.bar(channel)}
+        elif self.color:
+            encodings["color"] = self.hue()
         if self.color and self.beside:
             encodings["xOffset"] = alt.XOffset(
                 "color:N", sort=aggregate.labels(self.table, self.color)
@@ -206,7 +214,22 @@ class _Axes:
             low, high = aggregate.ends(self.table[self.y_name])
             if low is not None and high is not None:  # a share that never changes
                 scale = alt.Scale(domain=[low, high])
+        elif self.is_wide_share():
+            scale = alt.Scale(domain=[0, 1])
         return alt.Y(f"{column}:Q", title=title, scale=scale, axis=_axis(self.log_y))
+
+    def is_wide_share(self) -> bool:
+        """Whether y is an accuracy, error or share whose means take half of [0, 1] or more."""
+        if self.log_y or not _SHARE.search(f"{self.y_title} {self.y_name}"):
+            return False
+        tables = [self.table] + ([] if self.theory is None else [self.theory])
+        values = pl.concat([one[self.y_name].cast(pl.Float64) for one in tables])
+        if aggregate.ends(values) != (0.0, 1.0):
+            return False
+        by = {self.x_name, self.color or self.x_name}
+        means = self.table.group_by(by).agg(mean=pl.col(self.y_name).cast(pl.Float64).mean())
+        found = means["mean"].drop_nulls().to_numpy()
+        return len(found) > 0 and float(np.nanmax(found) - np.nanmin(found)) >= 0.5
 
     def is_scale(self) -> bool:
         """Whether colours are a number with more levels than there are colours."""
@@ -219,14 +242,27 @@ class _Axes:
         return levels[0] > 0 and levels[-1] >= 50 * levels[0]
 
     def names(self) -> list[str]:
-        return aggregate.labels(self.table, self.color or "")
+        """Those of the table, then those that only theory has."""
+        found = aggregate.labels(self.table, self.color or "")
+        if self.theory is not None and self.color in self.theory.columns:
+            found += aggregate.labels(self.theory, self.color)
+        return list(dict.fromkeys(found))
+
+    def bar(self, channel: Literal["fill", "stroke"]) -> dict[str, Any]:
+        """Colours by number, told by a colour bar.
+
+        Both channels together would be told by dots, so each layer names its own, and the marks
+        that carry the numbers tell: lines by their stroke, points by their fill.
+        """
+        scale = alt.Scale(type="log" if self.is_log() else "linear", scheme="viridis")
+        kind = alt.Stroke if channel == "stroke" else alt.Fill
+        told = channel == ("fill" if self.padding else "stroke")
+        legend = alt.Legend(type="gradient") if told else None
+        return {channel: kind("shade:Q", title=self.color, scale=scale, legend=legend)}
 
     def hue(self) -> alt.Color:
+        """Colours by name."""
         names = self.names()
-        if self.is_scale():
-            return alt.Color("shade:Q", title=self.color, legend=alt.Legend(type="gradient")).scale(
-                type="log" if self.is_log() else "linear", scheme="viridis"
-            )
         kind = "N" if len(names) <= len(CATEGORIES) else "O"
         legend = alt.Legend(symbolType="circle")
         return alt.Color(f"color:{kind}", title=self.color, sort=names, legend=legend)
@@ -266,8 +302,8 @@ class _Axes:
         if color and self.is_scale():
             shade = pl.col("color").cast(pl.Float64)
             chart = chart.properties(data=rows.with_columns(shade=shade))
-            encodings["detail"] = alt.Detail("color:N")
-        if color:
+            encodings |= {"detail": alt.Detail("color:N"), **self.bar("stroke")}
+        elif color:
             encodings["color"] = self.hue()
         return [chart.encode(**encodings)]
 
@@ -398,13 +434,24 @@ def _digits(column: pl.Series) -> Any:
     return ".4g" if column.dtype.is_float() else alt.Undefined
 
 
+def _encodings(chart: AnyChart) -> list[tuple[str, dict[str, Any]]]:
+    """What colours a chart: channels, with those of lines over heat maps left out."""
+    spec = chart.to_dict()
+    return [
+        (channel, layer["encoding"][channel])
+        for layer in spec.get("layer", [spec])
+        for channel in ("color", "fill", "stroke")
+        if (layer.get("encoding") or {}).get(channel, {}).get("title")
+    ]
+
+
 def _hues(chart: AnyChart) -> set[str]:
     """What the colours of a chart stand for."""
-    spec = chart.to_dict()
-    layers = [layer.get("encoding", {}) for layer in spec.get("layer", [spec])]
-    return {
-        encoding["color"]["title"] for encoding in layers if "title" in encoding.get("color", {})
-    }
+    return {encoding["title"] for _, encoding in _encodings(chart)}
+
+
+def _channels(chart: AnyChart) -> set[str]:
+    return {channel for channel, one in _encodings(chart) if one["type"] == "quantitative"}
 
 
 def _layer(layers: list[alt.Chart], title: str) -> alt.LayerChart:

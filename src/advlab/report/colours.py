@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from .theme import CATEGORIES
+from .theme import CATEGORIES, QUIET
 
 _CHANNELS = ("color", "stroke", "fill")
 
@@ -37,21 +37,41 @@ def shared(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def said_once(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The chart without legends that only repeat the one of the panel before.
+    """The chart without legends that only repeat one of an earlier panel.
 
     Args:
         spec: a Vega-Lite specification whose panels have colours of their own; it is left as it is.
     """
     chart = deepcopy(dict(spec))
-    before: list[tuple[Any, Any]] = []
+    before: list[list[tuple[Any, Any]]] = []
     for panel in _panels(chart) if _apart(chart) else []:
         encodings = list(_encodings(panel, "color"))
         told = [(one.get("title"), one["sort"]) for one in encodings]
-        if told and told == before:
+        if told in before:
             for encoding in encodings:
                 encoding["legend"] = None
-        before = told or before
+        elif told:
+            before.append(told)
+    _uncoloured(chart)
     return chart
+
+
+def _uncoloured(chart: dict[str, Any]) -> None:
+    """What has no colour of its own beside panels that have is grey: the first colour has a name.
+
+    Panels whose colours stand for different things need no such care.
+    """
+    panels = _panels(chart)
+    named = any(len(one["sort"]) > 1 for panel in panels for one in _encodings(panel, "color"))
+    for panel in panels if named and not _apart(chart) else []:
+        layers = [panel, *panel.get("layer", ())]
+        if any(set(_CHANNELS) & set(layer.get("encoding") or {}) for layer in layers):
+            continue
+        for layer in layers:
+            mark = layer.get("mark")
+            mark = {"type": mark} if isinstance(mark, str) else mark
+            if isinstance(mark, dict) and not {"color", "stroke", "fill"} & set(mark):
+                layer["mark"] = {**mark, "color": QUIET}
 
 
 Key = tuple[str, str]

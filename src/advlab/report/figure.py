@@ -6,7 +6,6 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +15,13 @@ from altair import SCHEMA_VERSION
 from markupsafe import Markup
 
 from .colours import said_once
-from .symbols import typeset
+from .fitting import fitted
+from .symbols import scripted, typeset
 from .theme import CATEGORIES, GROUND, INK, LINES, QUIET, theme
 
+_COMMON = str.maketrans("⟨⟩∼", "‹›~")
+"""Letters for a picture's font; a text with others would be set in another font as a whole."""
 VEGA_LITE = ".".join(SCHEMA_VERSION.split(".")[:2])
-_NARROWEST, _WIDEST, _GAP, _EDGES = 205, 400, 72, 84
-PAGE_WIDTH = 1000
-"""What a drawing may be wide, in pixels; `page.js` fits charts to any other width."""
-
 _VARIABLES = {INK: "--ink", QUIET: "--quiet", LINES: "--grid", GROUND: "--ground"} | {
     colour: f"--c{place}" for place, colour in enumerate(CATEGORIES)
 }
@@ -41,51 +39,17 @@ _LEFT_OUT = tuple(
 )
 
 
-def fitted(spec: Mapping[str, Any], width: int = PAGE_WIDTH) -> dict[str, Any]:
-    """The chart with as many panels in a row as fit, in rows of even length.
-
-    Args:
-        spec: a Vega-Lite specification.
-        width: of the page, in pixels.
-    """
-    chart = deepcopy(dict(spec))
-    panels = chart.pop("hconcat", None) or chart.pop("concat", None)
-    most = max(1, (width - _EDGES + _GAP) // (_NARROWEST + _GAP))
-    columns = min(len(panels or [0]), chart.get("columns") or math.inf)
-    rows = math.ceil(columns / most)
-    row = math.ceil(columns / rows)
-    wide = min(_WIDEST, (width - _EDGES - (row - 1) * _GAP) // row)
-    apart = ((chart.get("resolve") or {}).get("scale") or {}).get("color") == "independent"
-    for panel in panels or [chart]:
-        for part in (panel, *panel.get("layer", ())):
-            if isinstance(part.get("width"), int | float):
-                part["width"] = wide
-        _wrap_legend(panel, wide if apart else width - _EDGES)
-    if panels:
-        chart |= {"concat": panels, "columns": row}
-    return chart
-
-
-def _wrap_legend(panel: Mapping[str, Any], width: float) -> None:
-    """A legend takes as many rows as its names need; about 7 pixels a letter."""
-    for part in (panel, *panel.get("layer", ())):
-        color = (part.get("encoding") or {}).get("color") or {}
-        if isinstance(color.get("legend"), dict) and isinstance(color.get("sort"), list):
-            longest = max((len(str(name)) for name in color["sort"]), default=1)
-            room = width - 7 * len(str(color.get("title") or ""))
-            color["legend"]["columns"] = max(1, int(room // (7 * longest + 34)))
-
-
 def svg(spec: Mapping[str, Any]) -> str:
     """The chart as an SVG file, in light colours.
 
     Raises:
         ValueError: the specification cannot be drawn.
     """
-    chart = typeset(fitted(said_once(spec)))
-    return vl_convert.vegalite_to_svg(
+    chart = fitted(typeset(said_once(spec)))
+    text = vl_convert.vegalite_to_svg(
         chart, vl_version=VEGA_LITE, config=theme(), allowed_base_urls=[]
     )
+    return scripted(text)
 
 
 def png(drawing: str, scale: float = 2.0) -> bytes:
@@ -95,7 +59,7 @@ def png(drawing: str, scale: float = 2.0) -> bytes:
         drawing: an SVG file.
         scale: pixels of the picture for one of the drawing.
     """
-    return vl_convert.svg_to_png(drawing, scale=scale)
+    return vl_convert.svg_to_png(drawing.translate(_COMMON), scale=scale)
 
 
 @dataclass(frozen=True)

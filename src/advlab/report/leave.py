@@ -8,6 +8,7 @@ from . import figure
 from .bibliography import Paper
 from .findings import Finding
 from .page import render
+from .printed import Prints
 from .result import FILES, Result
 
 
@@ -16,6 +17,7 @@ def leave(
     folder: Path,
     known: Mapping[str, Finding],
     papers: Mapping[str, Paper] | None = None,
+    prints: Prints | None = None,
 ) -> list[Path]:
     """Write the figure as SVG and PNG, its numbers as CSV, and the page of this result alone.
 
@@ -27,6 +29,7 @@ def leave(
         folder: where its runs are stored.
         known: findings by the name of their verdict.
         papers: by the short names that results have.
+        prints: what the papers print, to stand beside what was measured.
 
     Returns:
         The files that were written.
@@ -45,5 +48,5 @@ def leave(
             new.write_bytes(figure.png(drawing))
         write_text(folder / "table.csv", figure.table(result.chart).write_csv())
         written = [folder / name for name in FILES[:3]]
-    write_text(folder / "report.html", render([result], known, papers))
+    write_text(folder / "report.html", render([result], known, papers, prints))
     return [*written, folder / "report.html"]

@@ -1,7 +1,6 @@
 """One page for one robust linear model: coefficients, path, robust error, and its certificate."""
 
 from collections.abc import Mapping
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +9,7 @@ import numpy as np
 import polars as pl
 
 from .charts import HEIGHT, WIDTH
-from .page import asset, bundle, environment, write_page
-from .theme import theme
+from .page import chart_part, environment, frame, write_page
 
 MOST = 30
 """Features that a chart shows: those of the largest coefficients."""
@@ -25,18 +23,19 @@ def write_linear_model(about: Mapping[str, Any], path: Path) -> None:
 def render_linear_model(about: Mapping[str, Any]) -> str:
     """The page as text."""
     made = [_coefficients(about), _curve(about), *([_path(about)] if about["path"] else [])]
+    specs = [chart.to_dict() for chart in made]
+    charts = [
+        chart_part(spec, f"chart-{place}", str(spec.get("title", "")))
+        for place, spec in enumerate(specs, 1)
+    ]
     return (
         environment()
         .get_template("linear.html")
         .render(
             about=about,
             rows=_rows(about),
-            charts=[chart.to_dict() for chart in made],
-            version=version("advlab"),
-            themes={"light": theme(), "dark": theme(dark=True)},
-            bundle=bundle(),
-            css=asset("page.css") + asset("evaluation.css"),
-            js=asset("page.js"),
+            charts=charts,
+            **frame("page.css", "evaluation.css", chart=True),
         )
     )
 
@@ -79,12 +78,13 @@ def _coefficients(about: Mapping[str, Any]) -> alt.Chart:
 
 def _curve(about: Mapping[str, Any]) -> alt.LayerChart:
     what = "robust error" if about["classes"] else f"mean {about['loss']} loss under attack"
+    scale = alt.Scale(domain=[0, 1]) if about["classes"] else alt.Scale(zero=False)
     lines = (
         alt.Chart(pl.DataFrame(about["curve"]))
         .mark_line()
         .encode(
             x=alt.X("eps:Q", title=f"ε ({about['norm']})"),
-            y=alt.Y("value:Q", title=what),
+            y=alt.Y("value:Q", title=what, scale=scale),
             color=alt.Color("model:N", sort=["clean", "robust"], title=None),
             tooltip=["eps", "model", "value"],
         )

@@ -19,10 +19,11 @@ from ..core.progress import duration
 from . import colours, figure, formatting, prose
 from .bibliography import Paper
 from .findings import Finding
+from .printed import Prints
 from .result import Result
 from .strip import strip
 from .symbols import typeset
-from .theme import CATEGORIES, DARK_CATEGORIES, theme
+from .theme import CATEGORIES, DARK_CATEGORIES, DARK_QUIET, QUIET, theme
 from .verdict import Outcome, Verdict
 
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
@@ -40,9 +41,10 @@ def write_report(
     path: Path,
     known: Mapping[str, Finding],
     papers: Mapping[str, Paper] | None = None,
+    prints: Prints | None = None,
 ) -> None:
     """Write the page of these results; the arguments are those of `render`, and the file."""
-    write_page(render(results, known, papers), path)
+    write_page(render(results, known, papers, prints), path)
 
 
 def write_page(page: str, path: Path) -> None:
@@ -58,6 +60,7 @@ def render(
     results: Sequence[Result],
     known: Mapping[str, Finding],
     papers: Mapping[str, Paper] | None = None,
+    prints: Prints | None = None,
 ) -> str:
     """The page as text, gathered by paper.
 
@@ -65,6 +68,7 @@ def render(
         results: experiments; those that a paper names come in its order, others as given.
         known: findings by the name of their verdict.
         papers: by the short names that results have; others appear under their short name.
+        prints: what the papers print, to stand beside what was measured.
     """
     gathered = _gathered(results, papers or {})
     charts = sum(bool(result.chart) for result in results)
@@ -73,10 +77,13 @@ def render(
             "name": name,
             "anchor": f"paper-{_slug(name)}",
             "paper": paper,
-            "entries": _entries(members, known),
+            "entries": _entries(members, known, prints or Prints()),
         }
         for name, paper, members in gathered
     ]
+    for group in groups:
+        cards = [card for entry in group["entries"] for card in entry["cards"]]
+        group["printed"] = [card for card in cards if card["printed"]]
     heading = results[0].title if len(results) == 1 else "Claims and measurements"
     return (
         environment()
@@ -102,7 +109,7 @@ def frame(*sheets: str, chart: bool) -> dict[str, Any]:
         "themes": {
             "light": theme(),
             "dark": theme(dark=True),
-            "lifted": dict(zip(CATEGORIES, DARK_CATEGORIES, strict=True)),
+            "lifted": dict(zip([*CATEGORIES, QUIET], [*DARK_CATEGORIES, DARK_QUIET], strict=True)),
         },
         "bundle": bundle() if chart else "",
         "css": Markup("").join(asset(sheet) for sheet in sheets),
@@ -166,12 +173,17 @@ def _gathered(
     return gathered
 
 
-def _entries(results: Sequence[Result], known: Mapping[str, Finding]) -> list[dict[str, Any]]:
+def _entries(
+    results: Sequence[Result], known: Mapping[str, Finding], prints: Prints
+) -> list[dict[str, Any]]:
     specs = colours.shared([result.chart for result in results])
-    return [_entry(result, spec, known) for result, spec in zip(results, specs, strict=True)]
+    pairs = zip(results, specs, strict=True)
+    return [_entry(result, spec, known, prints) for result, spec in pairs]
 
 
-def _entry(result: Result, spec: Mapping[str, Any], known: Mapping[str, Finding]) -> dict[str, Any]:
+def _entry(
+    result: Result, spec: Mapping[str, Any], known: Mapping[str, Finding], prints: Prints
+) -> dict[str, Any]:
     anchor = _slug(result.experiment)
     shared = formatting.shared_scope(result.verdicts)
     label = f"{result.item} of {result.paper}: {result.title}"
@@ -183,12 +195,15 @@ def _entry(result: Result, spec: Mapping[str, Any], known: Mapping[str, Finding]
         "scope": shared,
         "command": command(result),
         "chart": chart_part(spec, anchor, label) if spec else None,
-        "cards": _cards(result, shared, known),
+        "printed": prints.tables.get(result.experiment),
+        "cards": _cards(result, shared, known, prints),
     }
 
 
-def _cards(result: Result, shared: str, known: Mapping[str, Finding]) -> list[dict[str, Any]]:
-    cards = [_card(result, verdict, shared, known) for verdict in result.verdicts]
+def _cards(
+    result: Result, shared: str, known: Mapping[str, Finding], prints: Prints
+) -> list[dict[str, Any]]:
+    cards = [_card(result, verdict, shared, known, prints) for verdict in result.verdicts]
     seen: Counter[str] = Counter()
     for card in cards:
         seen[card["name"]] += 1
@@ -199,13 +214,15 @@ def _cards(result: Result, shared: str, known: Mapping[str, Finding]) -> list[di
 
 
 def _card(
-    result: Result, verdict: Verdict, shared: str, known: Mapping[str, Finding]
+    result: Result, verdict: Verdict, shared: str, known: Mapping[str, Finding], prints: Prints
 ) -> dict[str, Any]:
     name, scope = result.name(verdict), formatting.scope(verdict)
+    printed = prints.numbers.get(name)
     return {
         "name": name,
         "verdict": verdict,
-        "strip": strip(verdict),
+        "strip": strip(verdict, printed.value if printed else None),
+        "printed": printed,
         "interval": formatting.interval(verdict),
         "scope": "" if scope == shared else scope,
         "finding": known.get(name),

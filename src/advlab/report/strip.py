@@ -44,8 +44,13 @@ _ENDS = (
 )
 
 
-def strip(verdict: Verdict) -> Markup:
-    """The picture; empty where nothing was measured or the rule has no number."""
+def strip(verdict: Verdict, printed: float | None = None) -> Markup:
+    """The picture; empty where nothing was measured or the rule has no number.
+
+    Args:
+        verdict: with a rule as `Claims` words it.
+        printed: what the paper prints, in the unit of the verdict; drawn as a triangle.
+    """
     ends = allowed(verdict.rule)
     if verdict.measured is None or ends is None or not math.isfinite(verdict.measured):
         return Markup("")
@@ -54,7 +59,8 @@ def strip(verdict: Verdict) -> Markup:
     bounds = [end for end in ends if math.isfinite(end)]
     if not all(map(math.isfinite, (low, high))) or not bounds:
         return Markup("")
-    axis = _Axis.around([low, verdict.measured, high, *bounds], share="holds in" in verdict.rule)
+    seen = [low, verdict.measured, high, *bounds, *([] if printed is None else [printed])]
+    axis = _Axis.around(seen, share="holds in" in verdict.rule)
     shade = [axis.at(end) for end in ends]
     inner = Markup('<rect class="yes" x="{:.1f}" y="9" width="{:.1f}" height="12" rx="2"/>').format(
         shade[0], max(shade[1] - shade[0], 1.5)
@@ -65,19 +71,22 @@ def strip(verdict: Verdict) -> Markup:
     line = axis.at(low), axis.at(high)
     inner += Markup('<path class="interval" d="M{:.1f} 15H{:.1f}"/>').format(*line)
     inner += Markup('<circle cx="{:.1f}" cy="15" r="4"/>').format(axis.at(verdict.measured))
+    if printed is not None:
+        inner += Markup('<path class="printed" d="M{:.1f} 8l-4 -7h8z"/>').format(axis.at(printed))
     return Markup(
         '<svg class="strip {}" viewBox="0 0 {} {}" role="img" aria-label="{}">'
         '<rect class="track" x="0" y="9" width="{}" height="12" rx="2"/>{}</svg>'
-    ).format(verdict.outcome, WIDTH, HEIGHT, spoken(verdict, bounds), WIDTH, inner)
+    ).format(verdict.outcome, WIDTH, HEIGHT, spoken(verdict, bounds, printed), WIDTH, inner)
 
 
-def spoken(verdict: Verdict, bounds: list[float]) -> str:
+def spoken(verdict: Verdict, bounds: list[float], printed: float | None = None) -> str:
     """What the strip shows, for those who hear it."""
     interval = ""
     if verdict.low is not None and verdict.high is not None and verdict.low != verdict.high:
         interval = f", interval {number(verdict.low)} to {number(verdict.high)}"
     ends = " and ".join(number(bound) for bound in bounds)
-    return f"measured {number(verdict.measured)}{interval}, threshold {ends}"
+    paper = "" if printed is None else f", the paper prints {number(printed)}"
+    return f"measured {number(verdict.measured)}{interval}, threshold {ends}{paper}"
 
 
 @dataclass(frozen=True)

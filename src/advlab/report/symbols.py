@@ -16,11 +16,13 @@ Place = Literal["on the line", "raised", "lowered"]
 _LETTERS = {
     **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "eps": "ε", "epsilon": "ε"},
     **{"eta": "η", "theta": "θ", "kappa": "κ", "lambda": "λ", "lam": "λ", "mu": "μ", "xi": "ξ"},
-    **{"rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "psi": "ψ", "omega": "ω"},
+    **{"pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "psi": "ψ", "omega": "ω"},
     **{"Delta": "Δ", "Omega": "Ω", "Theta": "Θ", "Sigma": "Σ", "Gamma": "Γ", "Phi": "Φ"},
 }
 _GREEK = re.compile(rf"(?<![A-Za-z0-9_.])({'|'.join(_LETTERS)})(?=[0-9_]?(?:[^A-Za-z0-9]|_|$))")
-_AFTER_INDEX = re.compile(rf"(?<=[{{_,])({'|'.join(_LETTERS)})(?![A-Za-z])")
+_AFTER_INDEX = re.compile(
+    rf"(?:(?<=[{{,])|(?<=\b[^\W\d]_)|(?<=[‖|\u0303]_))({'|'.join(_LETTERS)})(?![A-Za-z])"
+)
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), text)
     for pattern, text in (
@@ -38,16 +40,31 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bsqrt(?=\()", "√"),
         (r"\bsqrt ", "√"),
         (r"\bsum_", "Σ_"),
+        (r"\bgrad(?=[_‖|])|\bgrad (?=[A-Z]\b)", "∇"),
+        (r"(?<![\w~])([A-Za-z])~(?![A-Za-z0-9~])", "\\1\u0303"),
+        (r"(?<=\S) ~ (?=\S)", " ∼ "),
+        (r"(?<![\w'’])([A-Za-z])'(?![\w'])", r"\1′"),
+        (r"\b([Ww])([01])(?![\w.])", r"\1_\2"),
         (r"(?<![\w.])1e([+-]?\d+)\b", r"10^\1"),
         (r"(?<![\w.])(\d(?:\.\d+)?)e([+-]?\d+)\b", r"\1 × 10^\2"),
+        (r"(?<=[\w)\]‖|*′⟩]) - (?=[\w(\[‖|⟨√∇])", " − "),
         (r"(?<![\w)\]}’'^.])-(?=\d|\.\d)", "−"),
     )
 )
+_WORDS = "min|max|mean|median|sup|log|lim|argmin|argmax"
 _SCRIPT = re.compile(
-    r"(?P<raised>(?<=[\w)\]|*'‖⟩])\^(?:\{(?P<a>[^{}]*)\}|\((?P<b>[^()]*)\)|(?P<c>[+-−]?[\w.]*\w)))"
-    r"|(?P<lowered>(?<![A-Za-z0-9])(?P<base>[A-Za-zͰ-Ͽℓ‖])_(?:\{(?P<d>[^{}]*)\}|(?P<e>[\w∞*]+)))"
+    r"(?P<raised>(?<=[\w)\]|*'′‖⟩])\^(?:\{(?P<a>[^{}]*)\}|\((?P<b>[^()]*)\)|(?P<c>[+-−]?[\w.]*\w)))"
+    r"|(?P<star>(?<![A-Za-z0-9*])(?P<starred>[A-Za-zͰ-Ͽ])(?P<g>\*)(?![A-Za-z0-9*]))"
+    r"|(?P<lowered>(?P<base>(?<![A-Za-z0-9])[A-Za-zͰ-Ͽℓ∇]\u0303?|[‖|]|(?<=[*′]))_"
+    r"(?:\{(?P<d>[^{}]*)\}|(?P<e>[\w∞*]+)))"
+    rf"|(?P<under>\b(?P<word>{_WORDS})_(?:\{{(?P<h>[^{{}}]*)\}}|(?P<i>\w)(?!\w)))"
     r"|(?P<digit>(?<![A-Za-z0-9])(?P<letter>[ͰͱͲ-Ͽ])(?P<f>[0-9])(?![0-9.]))"
 )
+_VARIABLE = re.compile(
+    r"(?<![\w'’.\"“$])(?<!Appendix )(?<!Lemma )(?<!Panel )(?<!panel )(?<!claim )"
+    r"(?:[BCDEFHJLN-Zb-gi-rt-z]|(?<!\d )[GKMhs])\u0303?(?=′?(?:[^\w'’.\-]|[.\-](?!\w)|$))|[α-ω]"
+)
+"""Letters that stand alone, but for "a", "A" and "I", which are words, and units; Greek letters."""
 _NUMBER = re.compile(r"[-+−]?[\d.]+(?:e[-+]?\d+)?$")
 _LONGEST = 300
 _UP = str.maketrans("-−+0123456789()n", "⁻⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹⁽⁾ⁿ")
@@ -69,22 +86,28 @@ def pieces(text: str) -> Iterator[tuple[Place, str]]:
     text = _AFTER_INDEX.sub(lambda found: _LETTERS[found[1]], text)
     last = 0
     for found in _SCRIPT.finditer(text):
-        place: Place = "raised" if found["raised"] else "lowered"
-        base = found["base"] or found["letter"] or ""
+        place: Place = "raised" if found["raised"] or found["star"] else "lowered"
+        base = found["base"] or found["letter"] or found["starred"] or found["word"] or ""
         start = found.start() + len(base)
         if start > last:
             yield "on the line", text[last:start]
-        small = next((found[name] for name in "abcdef" if found[name]), "")
-        yield place, small.replace("-", "−").lstrip("+")
+        small = next((found[name] for name in "abcdefghi" if found[name]), "")
+        yield place, plain(_signed(small)) if "_" in small else _signed(small)
         last = found.end()
     if last < len(text):
         yield "on the line", text[last:]
 
 
 def html(text: str) -> Markup:
-    """The text for a page, where anything can be raised and lowered."""
+    """The text for a page: anything can be raised and lowered, and variables are slanted."""
     tags = {"on the line": "{}", "raised": "<sup>{}</sup>", "lowered": "<sub>{}</sub>"}
-    return Markup("").join(Markup(tags[place]).format(part) for place, part in pieces(str(text)))
+    found, before = Markup(""), ""
+    for place, part in pieces(str(text)):
+        found += Markup(tags[place]).format(
+            _slanted(part, before if place == "on the line" else "")
+        )
+        before = part
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -104,6 +127,41 @@ def typeset(spec: Any) -> Any:
         spec: a Vega-Lite specification, or a part of one; it is left as it is.
     """
     return _typeset(spec, shown=False)
+
+
+_TYPED = re.compile(r"([_^])(?:\{([^{}<>]*)\}|([^\W\d_]|\*)(?![A-Za-z0-9]))")
+_SMALL = dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹₋₀₁₂₃₄₅₆₇₈₉ₓᵢⱼᵣₜₙₘₖ", "^" * 11 + "_" * 19, strict=True))
+_NORMAL = dict(zip(_SMALL, "−0123456789−0123456789xijrtnmk", strict=True))
+_TEXTS = re.compile(r"(<(?:text|tspan)\b[^>]*>)([^<]+)(?=</(?:text|tspan)>)")
+_RUNS = re.compile(f"[{''.join(_SMALL)}]+")
+
+
+def scripted(svg: str) -> str:
+    """A drawing whose texts raise and lower what has no small letter of its own, such as L_{rob}.
+
+    Args:
+        svg: an SVG file with texts that `plain` wrote.
+    """
+    return _TEXTS.sub(lambda one: one[1] + _raised(one[2]), svg)
+
+
+def _raised(text: str) -> str:
+    # Small letters are missing in many fonts, and then the whole text is set in another.
+    text = _RUNS.sub(
+        lambda run: f"{_SMALL[run[0][0]]}{{{''.join(_NORMAL[one] for one in run[0])}}}", text
+    )
+    made, last, height = "", 0, 0
+    for found in [*_TYPED.finditer(text), None]:
+        between = text[last : found.start() if found else None]
+        if between:
+            made += f'<tspan dy="{-height}">{between}</tspan>' if height else between
+            height = 0
+        if found:
+            by = 3 if found[1] == "_" else -4
+            small = found[2] if found[2] is not None else found[3]
+            made += f'<tspan dy="{by - height}" font-size="75%">{small}</tspan>'
+            last, height = found.end(), by
+    return made
 
 
 _SHOWN = {"title", "sort", "domain", "text"}
@@ -139,7 +197,24 @@ def _typeset_data(part: Any) -> Any:
     return part
 
 
+def _signed(small: str) -> str:
+    return small.replace("-", "−").lstrip("+")
+
+
+def _slanted(part: str, before: str) -> Markup:
+    """Variables in italics; `before` is what stands in front of this part."""
+    whole = before[-10:] + part
+    start, found, last = len(whole) - len(part), Markup(""), len(whole) - len(part)
+    for one in _VARIABLE.finditer(whole, start):
+        found += whole[last : one.start()]
+        found += Markup("<i>{}</i>").format(one[0])
+        last = one.end()
+    return found + whole[last:]
+
+
 def _plain(place: Place, part: str) -> str:
+    if part == "*":
+        return part
     if place == "on the line":
         return part
     table, typed = (_UP, "^") if place == "raised" else (_DOWN, "_")

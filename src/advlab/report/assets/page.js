@@ -1,6 +1,8 @@
 (() => {
   "use strict";
   const [NARROWEST, WIDEST, GAP, EDGES] = [205, 440, 72, 84]; // of panels, in pixels
+  const [BOLD, LETTER] = [7.2, 6.4]; // of letters in titles of panels and of axes
+  const [LEGEND, LEGEND_ROW, BAR, OFFSET] = [7, 16, 37, 10]; // what stands above a panel
   const themes = JSON.parse(document.getElementById("themes").textContent);
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const figures = [...document.querySelectorAll("figure")];
@@ -32,14 +34,90 @@
 
   // ---------------------------------------------------------------- figures
 
-  // A legend takes as many rows as its names need; about 7 pixels a letter.
+  // A legend takes as many rows as its names need; about 6 pixels a letter.
   function wrapLegend(panel, width) {
-    for (const { encoding } of [panel, ...(panel.layer ?? [])]) {
+    for (const { encoding } of parts(panel)) {
       const { legend, sort, title } = encoding?.color ?? {};
       if (!legend || !Array.isArray(sort)) continue;
       const longest = Math.max(...sort.map((name) => String(name).length));
-      const room = width - 7 * String(title ?? "").length;
-      legend.columns = Math.max(1, Math.floor(room / (7 * longest + 34)));
+      const room = width - 6.5 * String(title ?? "").length - 10;
+      legend.columns = Math.max(1, Math.floor(room / (6.3 * longest + 32)));
+    }
+  }
+
+  const parts = (panel) => [panel, ...(panel.layer ?? [])];
+
+  // A text, or its lines if it has more than so many letters.
+  function lines(text, letters) {
+    if (text.length <= letters) return text;
+    const found = [];
+    for (const word of text.split(/\s+/)) {
+      const last = found.at(-1);
+      if (last !== undefined && last.length + 1 + word.length <= Math.max(8, letters)) found[found.length - 1] = `${last} ${word}`;
+      else found.push(word);
+    }
+    return found;
+  }
+
+  // Titles too long for their panel or axis are cut into lines; as in fitting.py.
+  function wrapTitles(panel, width) {
+    const text = panel.title?.text ?? panel.title;
+    if (typeof text === "string") {
+      panel.title = { ...(panel.title.text ? panel.title : {}), text: lines(text, (width + GAP / 2) / BOLD) };
+    }
+    for (const part of parts(panel)) {
+      const height = part.height ?? panel.height ?? 210;
+      for (const [axis, room] of [["x", width], ["y", height]]) {
+        const encoding = part.encoding?.[axis];
+        if (typeof encoding?.title === "string" && typeof room === "number") encoding.title = lines(encoding.title, room / LETTER);
+      }
+    }
+  }
+
+  function legendHeight(panel) {
+    const shown = parts(panel)
+      .flatMap(({ encoding }) => [encoding?.color, encoding?.fill, encoding?.stroke])
+      .filter((color) => color?.field && color.legend !== null && !color.legend?.orient);
+    if (!shown.length) return 0;
+    const { sort, legend } = shown.find((color) => Array.isArray(color.sort)) ?? shown[0];
+    if (!Array.isArray(sort)) return BAR;
+    return LEGEND + LEGEND_ROW * Math.ceil(sort.length / (legend?.columns ?? sort.length));
+  }
+
+  // One height for the titles of a row: those above a smaller legend are moved up.
+  function level(panels) {
+    const tall = panels.map(legendHeight);
+    const most = Math.max(...tall);
+    panels.forEach((panel, at) => {
+      if (!panel.title || tall[at] === most) return;
+      const title = panel.title.text ? panel.title : { text: panel.title };
+      panel.title = { ...title, offset: OFFSET + most - tall[at] };
+    });
+  }
+
+  // Indices and exponents that have no small letter of their own, such as L_{rob}.
+  const TYPED = /([_^])(?:\{([^{}<>]*)\}|(\p{L}|\*)(?![A-Za-z0-9]))/gu;
+  function raisedText(text) {
+    let [made, last, height] = ["", 0, 0];
+    const add = (between) => {
+      if (!between) return;
+      made += height ? `<tspan dy="${-height}">${between}</tspan>` : between;
+      height = 0;
+    };
+    for (const found of text.matchAll(TYPED)) {
+      add(text.slice(last, found.index));
+      const by = found[1] === "_" ? 3 : -4;
+      made += `<tspan dy="${by - height}" font-size="75%">${found[2] ?? found[3]}</tspan>`;
+      [last, height] = [found.index + found[0].length, by];
+    }
+    add(text.slice(last));
+    return made;
+  }
+  const raised = (svg) =>
+    svg.replace(/(<(?:text|tspan)\b[^>]*>)([^<]+)(?=<\/(?:text|tspan)>)/g, (_, tag, text) => tag + raisedText(text));
+  function raise(place) {
+    for (const text of place.querySelectorAll("svg text")) {
+      if (/[_^]/.test(text.textContent)) text.innerHTML = raised(`<text>${text.innerHTML}</text>`).slice(6, -7);
     }
   }
 
@@ -52,14 +130,15 @@
     const rows = Math.ceil(columns / most);
     const row = Math.ceil(columns / rows);
     const wide = Math.min(WIDEST, Math.floor((width - EDGES - (row - 1) * GAP) / row));
-    for (const panel of panels ?? [spec]) {
-      for (const part of [panel, ...(panel.layer ?? [])]) {
-        if (typeof part.width === "number") part.width = wide;
-      }
-    }
     const apart = spec.resolve?.scale?.color === "independent";
-    for (const panel of panels ?? [spec]) wrapLegend(panel, apart ? wide : width - EDGES);
+    for (const panel of panels ?? [spec]) {
+      const resized = parts(panel).filter((part) => typeof part.width === "number");
+      for (const part of resized) part.width = wide;
+      wrapLegend(panel, apart ? wide : width - EDGES);
+      if (resized.length) wrapTitles(panel, wide);
+    }
     if (!panels) return spec;
+    for (let start = 0; apart && start < panels.length; start += row) level(panels.slice(start, start + row));
     const { hconcat, ...rest } = spec;
     return { ...rest, concat: panels, columns: row };
   }
@@ -93,6 +172,7 @@
         config: dark.matches ? themes.dark : themes.light,
         tooltip: { theme: dark.matches ? "dark" : "light" },
       });
+      raise(place);
       place.dataset.live = "";
       drawn.set(figure, embedded);
       figure.querySelector(".save").hidden = false;
@@ -121,7 +201,12 @@
     const figure = button.closest("figure");
     const format = button.dataset.format;
     const name = figure.dataset.file || figure.closest("section")?.id || "figure";
-    saveFile(await drawn.get(figure).view.toImageURL(format, 2), `${name}.${format}`);
+    const { view } = drawn.get(figure);
+    const address =
+      format === "svg"
+        ? URL.createObjectURL(new Blob([raised(await view.toSVG())], { type: "image/svg+xml" }))
+        : await view.toImageURL(format, 2);
+    saveFile(address, `${name}.${format}`);
   }
 
   const shown = (value) =>

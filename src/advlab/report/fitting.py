@@ -1,0 +1,117 @@
+"""Charts fitted to a width: panels in a row, titles in lines, legends in rows, all in step.
+
+`assets/page.js` does the same for the width of a reader's window.
+"""
+
+import math
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+PAGE_WIDTH = 1000
+"""What a drawing may be wide, in pixels; `page.js` fits charts to any other width."""
+_NARROWEST, _WIDEST, _GAP, _EDGES = 205, 400, 72, 84
+_BOLD, _LETTER = 7.2, 6.4
+"""About how many pixels a letter of a panel's title, and of an axis' title, is wide."""
+_LEGEND, _LEGEND_ROW, _COLOUR_BAR, _OFFSET = 7, 16, 37, 10
+"""What legends take above a panel, and how far a title is from what is below it, in pixels."""
+
+
+def fitted(spec: Mapping[str, Any], width: int = PAGE_WIDTH) -> dict[str, Any]:
+    """The chart with as many panels in a row as fit, in rows of even length.
+
+    Titles that are too long for their panel or axis are cut into lines, and those of a row stand
+    at one height.
+
+    Args:
+        spec: a Vega-Lite specification.
+        width: of the page, in pixels.
+    """
+    chart = deepcopy(dict(spec))
+    if "vconcat" in chart:
+        return chart | {"vconcat": [fitted(part, width) for part in chart["vconcat"]]}
+    panels = chart.pop("hconcat", None) or chart.pop("concat", None)
+    most = max(1, (width - _EDGES + _GAP) // (_NARROWEST + _GAP))
+    columns = min(len(panels or [0]), chart.get("columns") or math.inf)
+    rows = math.ceil(columns / most)
+    row = math.ceil(columns / rows)
+    wide = min(_WIDEST, (width - _EDGES - (row - 1) * _GAP) // row)
+    apart = ((chart.get("resolve") or {}).get("scale") or {}).get("color") == "independent"
+    for panel in panels or [chart]:
+        resized = False
+        for part in _parts(panel):
+            if isinstance(part.get("width"), int | float):
+                part["width"], resized = wide, True
+        _wrap_legend(panel, wide if apart else width - _EDGES)
+        if resized:
+            _wrap_titles(panel, wide)
+    if panels:
+        for start in range(0, len(panels) if apart else 0, row):
+            _level(panels[start : start + row])
+        chart |= {"concat": panels, "columns": row}
+    return chart
+
+
+def _parts(panel: Mapping[str, Any]) -> Iterator[Any]:
+    yield panel
+    yield from panel.get("layer", ())
+
+
+def _wrap_legend(panel: Mapping[str, Any], width: float) -> None:
+    """A legend takes as many rows as its names need; about 6 pixels a letter."""
+    for part in _parts(panel):
+        color = (part.get("encoding") or {}).get("color") or {}
+        if isinstance(color.get("legend"), dict) and isinstance(color.get("sort"), list):
+            longest = max((len(str(name)) for name in color["sort"]), default=1)
+            room = width - 6.5 * len(str(color.get("title") or "")) - 10
+            color["legend"]["columns"] = max(1, int(room // (6.3 * longest + 32)))
+
+
+def _wrap_titles(panel: Any, width: float) -> None:
+    title = panel.get("title")
+    text = title.get("text") if isinstance(title, dict) else title
+    if isinstance(text, str):
+        lines = _lines(text, (width + _GAP / 2) / _BOLD)
+        panel["title"] = {**(title if isinstance(title, dict) else {}), "text": lines}
+    for part in _parts(panel):
+        height = part.get("height") or panel.get("height") or 210
+        for axis, room in (("x", width), ("y", height)):
+            encoding = (part.get("encoding") or {}).get(axis) or {}
+            title = encoding.get("title")
+            if isinstance(title, str) and isinstance(room, int | float):
+                encoding["title"] = _lines(title, room / _LETTER)
+
+
+def _lines(text: str, letters: float) -> str | list[str]:
+    """The text, or its lines if it has more than so many letters."""
+    if len(text) <= letters:
+        return text
+    return textwrap.wrap(text, max(8, int(letters)), break_long_words=False, break_on_hyphens=False)
+
+
+def _level(panels: Sequence[Any]) -> None:
+    """One height for the titles of a row: those above a smaller legend are moved up."""
+    tall = [_legend_height(panel) for panel in panels]
+    for panel, height in zip(panels, tall, strict=True):
+        title = panel.get("title")
+        if title and height < max(tall):
+            words = title if isinstance(title, dict) else {"text": title}
+            panel["title"] = {**words, "offset": _OFFSET + max(tall) - height}
+
+
+def _legend_height(panel: Mapping[str, Any]) -> int:
+    shown = [
+        one
+        for part in _parts(panel)
+        for channel, one in (part.get("encoding") or {}).items()
+        if channel in ("color", "fill", "stroke") and "field" in one
+        if one.get("legend", {}) is not None and (one.get("legend") or {}).get("orient") is None
+    ]
+    if not shown:
+        return 0
+    first = next((one for one in shown if isinstance(one.get("sort"), list)), shown[0])
+    if not isinstance(first.get("sort"), list):
+        return _COLOUR_BAR
+    columns = (first.get("legend") or {}).get("columns") or len(first["sort"])
+    return _LEGEND + _LEGEND_ROW * math.ceil(len(first["sort"]) / columns)

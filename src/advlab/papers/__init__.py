@@ -63,6 +63,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "table1",
         "table2",
         "lasso",
+        "sparse_recovery",
         "linf_attacks",
         "paths",
         "closed_forms",

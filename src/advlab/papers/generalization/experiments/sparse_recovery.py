@@ -65,8 +65,8 @@ ABOUT = lab.About(
             "constant, at each n", "minimiser", "penalty",
         ),
         "t6": ours(
-            "k is 2 sqrt(R*/n) times the median of the largest of d normal draws, up to 15 % at each n: "
-            "of the order of sqrt(log d/n), no factor sqrt s",
+            "k is 2 sqrt(R*/n) times the median of the largest of d normal draws, up to 15 % at "
+            "each n: of the order of sqrt(log d/n), no factor sqrt s",
         ),
         "t7": ours(
             "at lambda = 1.5 k the l1 error over lambda grows like s to a power within 0.25 of 1: "

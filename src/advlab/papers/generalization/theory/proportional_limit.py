@@ -1,4 +1,4 @@
-"""Adversarial training of linear models as d/n tends to a constant, between the paper's two regimes.
+"""Adversarial training of linear models as d/n tends to a constant: between the two regimes.
 
 The paper has d^2/n -> 0 (Theorem 2) and d/n -> infinity (Theorem 5). In between, for x ~ N(0, I),
 the minimiser of mean (|r| + eps ||theta||)^2 has a limit by the convex Gaussian minimax theorem, as

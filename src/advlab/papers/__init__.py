@@ -64,6 +64,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "table2",
         "lasso",
         "sparse_recovery",
+        "proportional_regime",
         "linf_attacks",
         "paths",
         "closed_forms",

@@ -11,10 +11,11 @@ Write theta = theta0 + error with a part p along theta0 and a part q >= 0 orthog
 where v is the law of the training residuals: zero for |w| <= 2 eps a / kappa.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize
 
 from ....core.checks import Scalar, scalar
 from ....core.errors import AdvlabError
@@ -56,16 +57,17 @@ def proportional_limit(
     """
     c, length, noise, eps = _checked(ratio, signal, sigma2, radius)
     start = np.array([-0.3 * length, 0.5 * np.sqrt(noise + length**2)])
-    for _ in range(3):  # Nelder-Mead is started again where it ended, as is good practice
+    # Gradient methods stall where all samples become fitted; a second start polishes the simplex.
+    for _ in range(2):
         found = optimize.minimize(
-            lambda at: _objective(at[0], abs(at[1]), c, length, noise, eps)[0], start,
-            method="Nelder-Mead", options={"xatol": 1e-10, "fatol": 1e-13, "maxiter": 2000},
+            lambda at: _objective(*at, c, length, noise, eps)[0], start, method="Nelder-Mead",
+            options={"xatol": 1e-9, "fatol": 1e-13, "maxiter": 2000},
         )  # fmt: skip
         start = found.x
     p, q = float(found.x[0]), abs(float(found.x[1]))
     value, kappa = _objective(p, q, c, length, noise, eps)
     a, s = float(np.hypot(length + p, q)), float(np.sqrt(p**2 + q**2 + noise))
-    fitted = float(special.erf(2 * eps * a / (kappa * s) / np.sqrt(2))) if kappa else 1.0
+    fitted = math.erf(2 * eps * a / (kappa * s) / math.sqrt(2)) if kappa else 1.0
     return ProportionalLimit(p, q, a, s**2, float(closed_form(s, a, eps)), value, fitted)
 
 
@@ -105,27 +107,27 @@ def _checked(ratio, signal, sigma2, radius) -> tuple[float, float, float, float]
 def _objective(
     p: float, q: float, ratio: float, signal: float, noise: float, eps: float
 ) -> tuple[float, float]:
-    """The inner maximum and the kappa that attains it."""
-    b = eps * float(np.hypot(signal + p, q))
-    s2 = p**2 + q**2 + noise
+    """The inner maximum and the kappa that attains it; even in q."""
+    b, s2 = eps * math.hypot(signal + p, q), p**2 + q**2 + noise
     target = ratio * q**2
     if target >= s2:  # every sample can be fitted
         return b**2, 0.0
-    if target < 1e-20 * s2:
-        return float(closed_form(np.sqrt(s2), b, 1.0)), np.inf
-    slope = lambda log: _moments(np.exp(log), b, s2)[1] - target  # noqa: E731
-    kappa = float(np.exp(optimize.brentq(slope, -60.0, 60.0, xtol=1e-13)))
+
+    def slope(log: float) -> float:
+        return _moments(math.exp(log), b, s2)[1] - target
+
+    kappa = math.exp(optimize.brentq(slope, -80.0, 40.0, xtol=1e-13))
     return _moments(kappa, b, s2)[0] - kappa * target / 2, kappa
 
 
 def _moments(kappa: float, b: float, s2: float) -> tuple[float, float]:
     """E M(w; kappa) and E (w - v)^2, by moments of the cut normal law."""
-    s = np.sqrt(s2)
+    s = math.sqrt(s2)
     edge = 2 * b / (kappa * s)
-    inside = float(special.erf(edge / np.sqrt(2)))
-    outside, density = float(special.erfc(edge / np.sqrt(2))), float(stats.norm.pdf(edge))
-    bulge = 2 * edge * density if density else 0.0
-    small = s2 * (inside - bulge)
+    outside = math.erfc(edge / math.sqrt(2))
+    density = math.exp(-(edge**2) / 2) / math.sqrt(2 * math.pi) if edge < 38 else 0.0
+    bulge, share = 2 * edge * density, kappa / (kappa + 2)
+    small = s2 * (1 - outside - bulge)
     large = s2 * (outside + bulge) + 4 * b * s * density + b**2 * outside
-    value = inside * b**2 + kappa / 2 * small + kappa / (kappa + 2) * large
-    return value, small + (2 / (kappa + 2)) ** 2 * large
+    value = (1 - outside) * b**2 + kappa / 2 * small + share * large
+    return value, small + (1 - share) ** 2 * large

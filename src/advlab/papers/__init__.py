@@ -69,6 +69,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "paths",
         "closed_forms",
         "surrogate_limit",
+        "descent_schedule",
     ),
     "purification": (
         "clean_then_adversarial",

@@ -69,6 +69,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "paths",
         "closed_forms",
         "surrogate_limit",
+        "other_laws",
         "descent_schedule",
     ),
     "purification": (

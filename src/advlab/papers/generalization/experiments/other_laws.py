@@ -1,11 +1,11 @@
 """Remark 1 and correlated inputs, trained: Theorem 2's limit beyond x ~ N(0, I).
 
 Remark 1 says that the results hold for any (x, y) with a bounded density and light tails. Here
-Algorithm 1 is run at Figure 5's settings (eps = 0.5, xi = 0.1) on inputs x = L z with independent entries in z:
-Gaussian or not (uniform; Student's t, cut), and Sigma = LL' the identity or AR(1) with rho = 0.6.
-For Gaussian inputs theta* is the ridge point of Proposition 8. For the others there is no closed
-form: theta* is the exact minimiser on 100,000 draws of their own, ten times the largest n, and risks
-are means over another 100,000, the same for all models.
+Algorithm 1 is run at Figure 5's settings (eps = 0.5, xi = 0.1) on inputs x = L z with independent
+entries in z: Gaussian or not (uniform; Student's t, cut), and Sigma = LL' the identity or AR(1)
+with rho = 0.6. For Gaussian inputs theta* is the ridge point of Proposition 8. For the others there
+is no closed form: theta* is the exact minimiser on 100,000 draws of their own, ten times the
+largest n, and risks are means over another 100,000, the same for all models.
 """
 
 from typing import Literal

@@ -1,4 +1,4 @@
-"""Specimens of generalization's Theorems 2 and 9 in full, Remark 1 and the proportional regime."""
+"""Specimens of generalization's Theorems 2 and 9 in full, and of the proportional regime."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,6 @@ from tables import cross, when, wobble
 from advlab.papers.generalization import theory
 from advlab.papers.generalization.experiments import (
     descent_schedule,
-    other_laws,
     proportional_regime,
 )
 from advlab.papers.generalization.experiments import sparse_recovery as sparse
@@ -207,42 +206,8 @@ def schedule() -> Specimen:
     )
 
 
-# Other laws
-
-
-def laws() -> Specimen:
-    parts = [
-        cross(law=[law], rho=[rho], n=[100, 1000, 10_000], seed=SEEDS)
-        for law, rho in other_laws.LAWS
-    ]
-    rows = pl.concat(parts)
-    root = pl.col("n").cast(float).sqrt()
-    good = rows.with_columns(
-        distance=1 / root * wobble(rows, 0.05),
-        excess=200 / root**2 * wobble(rows, 0.1, 1),
-        turned=10 / root * wobble(rows, 0.05),
-    )
-    stays = good.with_columns(distance=0.1 * wobble(good, 0.05))
-    return Specimen(
-        good,
-        measured=("distance", "excess", "turned"),
-        chance={"excess": 1.0, "turned": 1.0},
-        controls={
-            "theta0 itself": Null(
-                stays.with_columns(excess=wobble(good, 0.01), turned=wobble(good, 0.01)),
-                ("o1", "o2", "o3"),
-            ),
-            "the answer for Sigma = I": Null(good.with_columns(turned=wobble(good, 0.05)), ("o3",)),
-            "a risk below the least one": Null(
-                good.with_columns(excess=-0.3 * wobble(good, 0.1)), ("o2",)
-            ),
-        },
-    )
-
-
 THEOREMS: dict[str, Callable[[], Specimen]] = {
     "generalization/sparse_recovery": recovery,
     "generalization/proportional_regime": proportional,
     "generalization/descent_schedule": schedule,
-    "generalization/other_laws": laws,
 }

@@ -69,7 +69,6 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "paths",
         "closed_forms",
         "surrogate_limit",
-        "other_laws",
         "descent_schedule",
     ),
     "purification": (

@@ -15,7 +15,7 @@ algorithm rests grad R_xi = 0, so 1/B_3 is 1/xi there: no B_3 serves all xi (cla
 """
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -176,7 +176,7 @@ def figure(table: pl.DataFrame) -> charts.AnyChart:
         {"n": (sizes := scheduled["n"].unique().sort().to_list()),
          "lemma2": [float(once["v"][0] * np.sqrt(4 * np.log(n) / n)) for n in sizes]}
     )  # fmt: skip
-    axes = {"x_title": "iteration", "y_title": "R_{L,ξ} / v²"}
+    axes: dict[str, Any] = {"x_title": "iteration", "y_title": "R_{L,ξ} / v²"}
     return charts.panels(
         [
             charts.curves(largest.with_columns(risk=pl.col("surrogate") / pl.col("v") ** 2), "step",

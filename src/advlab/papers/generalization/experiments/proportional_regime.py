@@ -102,7 +102,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     settings = [(c, eps, "gaussian") for c in (RATIOS[1::3] if smoke else RATIOS) for eps in RADII]
     settings += [(c, 0.3, "uniform") for c in (0.5, 2.0)]
     return [
-        Case(ratio=c, radius=eps, law=law, smaller=smaller, **block)
+        Case(ratio=c, radius=eps, law=law, smaller=smaller, **block)  # type: ignore
         for c, eps, law in settings
         for block in blocks
     ]

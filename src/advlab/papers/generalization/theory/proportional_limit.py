@@ -60,7 +60,8 @@ def proportional_limit(
     # Gradient methods stall where all samples become fitted; a second start polishes the simplex.
     for _ in range(2):
         found = optimize.minimize(
-            lambda at: _objective(*at, c, length, noise, eps)[0], start, method="Nelder-Mead",
+            lambda at: _objective(*at, c, length, noise, eps)[0],  # type: ignore
+            start, method="Nelder-Mead",
             options={"xatol": 1e-9, "fatol": 1e-13, "maxiter": 2000},
         )  # fmt: skip
         start = found.x
@@ -116,7 +117,7 @@ def _objective(
     def slope(log: float) -> float:
         return _moments(math.exp(log), b, s2)[1] - target
 
-    kappa = math.exp(optimize.brentq(slope, -80.0, 40.0, xtol=1e-13))
+    kappa = math.exp(optimize.brentq(slope, -80.0, 40.0, xtol=1e-13))  # type: ignore
     return _moments(kappa, b, s2)[0] - kappa * target / 2, kappa
 
 

@@ -10,6 +10,7 @@ import polars as pl
 from nulls import Null, Specimen
 from specimens_generalization_images import IMAGES
 from specimens_generalization_nets import SPECIMENS as OTHERS
+from specimens_generalization_theorems import THEOREMS
 from tables import cross, when, wobble
 
 from advlab import linear
@@ -345,5 +346,6 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "generalization/surrogate_limit": limit,
     **{f"generalization/{name}": lambda name=name: high_dimension(name) for name in SETTINGS},
     **OTHERS,
+    **THEOREMS,
     **IMAGES,
 }

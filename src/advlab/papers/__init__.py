@@ -63,10 +63,13 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "table1",
         "table2",
         "lasso",
+        "sparse_recovery",
+        "proportional_regime",
         "linf_attacks",
         "paths",
         "closed_forms",
         "surrogate_limit",
+        "descent_schedule",
     ),
     "purification": (
         "clean_then_adversarial",

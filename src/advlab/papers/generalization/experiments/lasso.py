@@ -224,12 +224,7 @@ def assumptions(table: pl.DataFrame) -> list[Assumption]:
         conditions.weak_attack(law.radius, edge),
         conditions.penalty_above_noise(rate["penalty"].to_numpy(), rate["k_inf"].to_numpy()),
         conditions.gaussian(),
-        Assumption(
-            name="minimiser",
-            condition=f"certified relative gap at most {GAP:g}",
-            reached=float(table["gap"].to_numpy().max()),
-            holds=bool((table["gap"] <= GAP).all()),
-        ),
+        conditions.certified(table["gap"].to_numpy(), GAP),
     ]
 
 

@@ -3,11 +3,8 @@
 The closed forms of the linear model itself (risks, minimiser, interpolator) are in `advlab.linear`.
 """
 
-from .adversarial_lasso import Cone as Cone
 from .adversarial_lasso import adversarial_lasso as adversarial_lasso
-from .adversarial_lasso import cone as cone
 from .adversarial_lasso import empirical_potential as empirical_potential
-from .adversarial_lasso import loss_increase_bound as loss_increase_bound
 from .algorithm_limit import Limit as Limit
 from .algorithm_limit import algorithm_limit as algorithm_limit
 from .algorithm_limit import kappa_alg as kappa_alg
@@ -17,6 +14,13 @@ from .interpolation_regime import interpolation_regime as interpolation_regime
 from .interpolation_regime import spectrum_edges as spectrum_edges
 from .interpolation_regime import stopping_level as stopping_level
 from .interpolation_regime import wide_growth as wide_growth
+from .lasso_cone import Cone as Cone
+from .lasso_cone import cone as cone
+from .lasso_cone import curvature_shortfall as curvature_shortfall
+from .lasso_cone import loss_increase_bound as loss_increase_bound
+from .proportional_limit import ProportionalLimit as ProportionalLimit
+from .proportional_limit import min_norm_limit as min_norm_limit
+from .proportional_limit import proportional_limit as proportional_limit
 from .schedules import TheoremSchedule as TheoremSchedule
 from .schedules import lasso_lambda as lasso_lambda
 from .schedules import lazy_width as lazy_width

@@ -97,6 +97,17 @@ def penalty_above_noise(penalty: np.ndarray, noise: np.ndarray) -> Assumption:
     )
 
 
+def certified(gaps: np.ndarray, asked: float) -> Assumption:
+    """Estimates are minimisers up to a relative duality gap."""
+    reached = float(gaps.max())
+    return Assumption(
+        name="minimiser",
+        condition=f"certified relative gap at most {asked:g}",
+        reached=reached,
+        holds=reached <= asked,
+    )
+
+
 def gaussian() -> Assumption:
     """x ~ N(0, Sigma) and Gaussian noise (eq. 4): what every experiment here draws."""
     return Assumption(name="Gaussian", condition="x and noise are Gaussian (eq. 4)", holds=True)

@@ -1,0 +1,213 @@
+"""Specimens of generalization's Theorems 2 and 9 in full, and of the proportional regime."""
+
+from collections.abc import Callable
+
+import polars as pl
+from nulls import Null, Specimen
+from tables import cross, when, wobble
+
+from advlab.papers.generalization import theory
+from advlab.papers.generalization.experiments import (
+    descent_schedule,
+    proportional_regime,
+)
+from advlab.papers.generalization.experiments import sparse_recovery as sparse
+
+SEEDS = range(20)
+
+
+# Theorem 9
+
+
+def recovery() -> Specimen:
+    sizes, wide = [200, 500, 1000, 2000, 4000], [200, 500]
+    parts = [
+        cross(part=["rate"], norm=["l2"], n=sizes, s=[10], constant=[sparse.RATE], seed=SEEDS),
+        cross(part=["rate"], norm=["l2"], n=wide, s=[10], constant=[0.0], seed=SEEDS),
+        cross(
+            part=["rate"], norm=["linf"], n=wide, s=[10], constant=[0.0, sparse.RATE], seed=SEEDS
+        ),
+        cross(
+            part=["multiple"], norm=["l2"], n=[800], s=[10], constant=sparse.MULTIPLES, seed=SEEDS
+        ),
+        cross(
+            part=["sparsity"], norm=["l2"], n=[1600], s=[1, 2, 5, 10], constant=[1.5], seed=SEEDS
+        ),
+        cross(
+            part=["dense"], norm=["l2"], n=[200, 800], s=[20], constant=[0.0, sparse.RATE],
+            seed=SEEDS,
+        ),
+    ]  # fmt: skip
+    rows = pl.concat(parts)
+    free, linf = pl.col("constant") == 0, pl.col("norm") == "linf"
+    n, best = pl.col("n").cast(float), 0.05 + (pl.col("constant") - 0.5).abs()
+    excess = (
+        pl.when(pl.col("part") == "multiple").then(0.1 * best)
+        .when((pl.col("part") == "dense") & free).then(1 / n)
+        .when(free & linf).then(20 / n).when(free).then(200 / n).otherwise(50 / n)
+    )  # fmt: skip
+    rows = rows.with_columns(k=pl.lit(0.5), growth=0.0327, penalty=0.75).with_columns(
+        penalty=pl.when(free).then(0.0).when(pl.col("part") == "multiple")
+        .then(0.5 * pl.col("constant")).otherwise(0.75)
+    )  # fmt: skip
+    good = rows.with_columns(
+        excess=excess * wobble(rows, 0.02),
+        ratio=pl.when(free & ~linf).then(20.0).otherwise(0.3) * wobble(rows, 0.02, 1),
+        bound=pl.when(pl.col("penalty") > 0.5).then(5.0).otherwise(8.0),
+        error=0.5 * pl.col("s").cast(float) * wobble(rows, 0.02, 2),
+        shortfall=pl.when(linf | (pl.col("part") == "dense")).then(None).otherwise(-0.1),
+        k_over_sharp=wobble(rows, 0.05, 3),
+    )
+    rate = (pl.col("part") == "rate") & (pl.col("norm") == "l2")
+    still = when(good, ~free, excess=0.3 * wobble(good, 0.02))
+    many = good.with_columns(error=5e4 * wobble(good, 0.02, 2))
+    return Specimen(
+        good,
+        measured=("excess", "ratio", "error", "shortfall", "k_over_sharp"),
+        chance={"error": 50.0, "k_over_sharp": 2.0},
+        controls={
+            "errors outside the cone": Null(
+                good.with_columns(ratio=pl.col("bound") + 1), ("t1", "t11")
+            ),
+            "one draw outside the cone": Null(
+                when(good, pl.col("seed") == 3, ratio=50.0), ("t1", "t11")
+            ),
+            "less curvature than Lemma 4 has": Null(
+                when(good, pl.col("shortfall").is_not_null(), shortfall=0.01), ("t2",)
+            ),
+            "an error of the order of no penalty": Null(many, ("t3", "t5", "t7")),
+            "a risk that stays": Null(still, ("t4", "t8", "t9")),
+            "k with a factor sqrt s": Null(
+                good.with_columns(k_over_sharp=3.2 * wobble(good, 0.05)), ("t6",)
+            ),
+            "k with v in place of sqrt R*": Null(
+                good.with_columns(k_over_sharp=1.84 * wobble(good, 0.05)), ("t6",)
+            ),
+            "an error that does not know s": Null(
+                good.with_columns(error=5.0 * wobble(good, 0.02)), ("t7",)
+            ),
+            "no penalty in the dense model either": Null(
+                when(good, pl.col("part") == "dense", excess=1 / n), ("t10",)
+            ),
+            "l2 as good as linf": Null(when(good, rate & free, excess=20 / n), ("t12",)),
+            "linf as bad as l2": Null(when(good, linf & free, excess=200 / n), ("t12",)),
+        },
+    )
+
+
+# The proportional regime
+
+
+def _proportional(law: str) -> pl.DataFrame:
+    """What runs give if their estimates have this law: the robust one's, or of least squares."""
+    rows = cross(ratio=proportional_regime.RATIOS, radius=proportional_regime.RADII,
+                 law=["gaussian"], seed=range(60))  # fmt: skip
+    other = cross(ratio=[0.5, 2.0], radius=[0.3], law=["uniform"], seed=range(60))
+    parts = []
+    for (ratio, radius), part in (
+        pl.concat([rows, other]).partition_by("ratio", "radius", as_dict=True).items()
+    ):
+        at = (ratio, proportional_regime.SIGNAL2**0.5, 1.0, radius)
+        robust, plain = theory.proportional_limit(*at), theory.min_norm_limit(*at)
+        found = {"robust": robust, "least squares": plain}[law]
+        noise = wobble(part, 0.03)
+        parts.append(
+            part.with_columns(
+                risk=found.risk * noise, risk_plain=plain.risk * noise,
+                train=found.training_risk + 0.01 * (noise - 1),
+                fitted=1.0 if found.fitted > 0.99999 else found.fitted + 0.1 * (noise - 1),
+                v2=3.0, limit=robust.risk, limit_plain=plain.risk,
+                limit_train=robust.training_risk, limit_fitted=robust.fitted,
+            )
+        )  # fmt: skip
+    return pl.concat(parts)
+
+
+def proportional() -> Specimen:
+    good = _proportional("robust")
+    best = good.with_columns(risk_plain=pl.col("risk_plain").mean() * wobble(good, 0.03))
+    return Specimen(
+        good,
+        measured=("risk", "risk_plain", "train", "fitted"),
+        controls={
+            "least squares in place of robust training": Null(
+                _proportional("least squares"), ("r2", "r3", "r4", "r5", "r6", "r7")
+            ),
+            "a risk that does not know d/n": Null(best, ("r1",)),
+            "the risk without its noise": Null(
+                good.with_columns(risk=pl.col("risk") - 1.0, risk_plain=pl.col("risk_plain") - 1.0),
+                ("r1", "r2", "r7"),
+            ),
+        },
+    )
+
+
+# Theorem 2's schedule
+
+
+def schedule() -> Specimen:
+    sizes = {3000: (0.58, 8), 30_000: (0.24, 20), 300_000: (0.09, 55)}
+    parts = [
+        cross(schedule=["theorem"], n=[n], eps=[0.3, 1.5], xi=[xi], lr=[0.05], steps=[steps],
+              seed=SEEDS, step=range(steps + 1))
+        for n, (xi, steps) in sizes.items()
+    ]  # fmt: skip
+    parts += [
+        cross(schedule=[name], n=[30_000], eps=[1.5], xi=[0.24], lr=[0.3], steps=[20], seed=SEEDS,
+              step=range(21))
+        for name in ("large step", "xi = 0")
+    ]  # fmt: skip
+    rows = pl.concat(parts)
+    step, n = pl.col("step").cast(float), pl.col("n").cast(float)
+    on = pl.col("schedule") == "theorem"
+    once = pl.Series(1 + 0.02 * ((rows["seed"].to_numpy() * 7) % 5 - 2.0))
+    zigzag = pl.when(on).then(0.0).otherwise(0.1 * (-1.0) ** step)
+    good = rows.with_columns(
+        surrogate=2 + 0.7**step + zigzag,
+        potential=2.2 + 0.7**step,
+        distance=10 / n.sqrt() * wobble(rows, 0.02),
+        gradient=0.5 * 0.8**step + 0.01,
+        frozen=0.5 * 0.8**step,
+        gap=0.005,
+        deviation=1 / n.sqrt(),
+        lemma2=20 / n.sqrt() * once,
+        rest=1.0,
+        v=2**0.5,
+    )
+    rising = pl.col("potential") + 5.0 * (pl.col("step") == 4).cast(float)
+    return Specimen(
+        good,
+        measured=("surrogate", "potential", "distance", "lemma2", "rest"),
+        chance={"rest": 0.5},
+        controls={
+            "a step beyond the stable one": Null(
+                when(good, on, surrogate=2 + 0.7**step + 0.1 * (-1.0) ** step), ("d2",)
+            ),
+            "one run that rises once": Null(
+                when(good, on & (pl.col("seed") == 2) & (pl.col("step") == 7), surrogate=3.5),
+                ("d2",),
+            ),
+            "the schedule in the controls too": Null(
+                when(good, ~on, surrogate=2 + 0.7**step), ("d3",)
+            ),
+            "a potential that jumps": Null(good.with_columns(potential=rising), ("d4",)),
+            "a model that stays at its start": Null(
+                good.with_columns(distance=0.5 * wobble(good, 0.02)), ("d1",)
+            ),
+            "a deviation that does not fall": Null(
+                good.with_columns(lemma2=0.1 * once), ("d5", "d6")
+            ),
+            "a deviation like 1/n": Null(good.with_columns(lemma2=1e3 / n * once), ("d5",)),
+            "a B_3 that serves all xi": Null(
+                good.with_columns(rest=pl.col("xi") / descent_schedule.STRONG), ("d7",)
+            ),
+        },
+        by=("schedule", "n", "eps", "seed"),
+    )
+
+
+THEOREMS: dict[str, Callable[[], Specimen]] = {
+    "generalization/sparse_recovery": recovery,
+    "generalization/proportional_regime": proportional,
+    "generalization/descent_schedule": schedule,
+}

@@ -1,0 +1,33 @@
+"""Lemma 2's gradients, against Algorithm 1's own step and a large sample."""
+
+import numpy as np
+import pytest
+
+from advlab.core.randomness import generators
+from advlab.papers.generalization import theory
+from advlab.papers.generalization.data import LinearModel
+from advlab.papers.generalization.experiments._parts.linear_runs import gradients, train
+from advlab.papers.generalization.measures.gradient_deviation import (
+    largest_deviation,
+    sample_gradients,
+)
+from advlab.threats import Ball
+
+
+def test_the_sample_gradient_is_the_step_of_algorithm_1():
+    x, y = LinearModel(n=50, d=3).sample_stack(generators("deviation", seeds=[0]))
+    path = train(x, y, ball=Ball("l2", 0.4), xi=0.2, lr=0.05, steps=5)
+    wanted = gradients(path, 0.2)[0][:, 0].numpy()
+    found = sample_gradients(path.theta[:, 0].numpy(), x[0].numpy(), y[0].numpy(), 0.4, 0.2)
+    assert found == pytest.approx(wanted, rel=1e-12)
+
+
+def test_the_deviation_is_the_largest_of_the_net_and_vanishes_with_many_samples():
+    law = LinearModel(n=200_000, d=2, theta0="unit")
+    x, y = (one[0].numpy() for one in law.sample_stack(generators("deviation", seeds=[1])))
+    at = (law.theta0_vector(), law.sigma2, 0.5, 0.3)
+    few, many = (largest_deviation(x[:n], y[:n], *at, 1.0) for n in (500, 200_000))
+    assert many < few / 5
+    one = np.array([[1.0, 0.0]])
+    there = sample_gradients(one, x[:500], y[:500], 0.5, 0.3) - theory.frozen_gradient(one, *at)
+    assert few >= np.linalg.norm(there)

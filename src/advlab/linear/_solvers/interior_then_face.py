@@ -9,6 +9,7 @@ from .active_face import Vertex, face_of, follow_faces
 from .certificate import DualPoint, lower_bound
 from .interior_point import InteriorPoint, Iterate
 from .problem import LinearProblem
+from .squared_faces import follow_squared, has_squared_faces
 
 
 @dataclass(frozen=True)
@@ -92,15 +93,21 @@ def interior_then_face(
         apart = separated(problem, at.theta, at.b, tolerance)
         if apart is not None:
             return apart
-        here = measured(problem, at.theta, at.b, at.point, method.steps, "interior point", inner)
-        if problem.loss.classifies and here.least > 0:
-            inner = at.point
-        if best is None or here.relative < best.relative:
-            best = here
-        now = at.complementarity / max(here.value, 1e-300) + min(at.residual, 1.0)
-        falls = now < 0.9 * merit or here.value < 0.99 * lowest
+        close = problem.loss.classifies or at.complementarity < 1e3 * tolerance * at.value
+        here = None
+        if close or best is None or stale >= 3:
+            here = measured(
+                problem, at.theta, at.b, at.point, method.steps, "interior point", inner
+            )
+            if problem.loss.classifies and here.least > 0:
+                inner = at.point
+            if best is None or here.relative < best.relative:
+                best = here
+        value = at.value if here is None else here.value
+        now = at.complementarity / max(value, 1e-300) + min(at.residual, 1.0)
+        falls = now < 0.9 * merit or value < 0.99 * lowest
         stale = 0 if falls else stale + 1
-        merit, lowest = min(merit, now), min(lowest, here.value)
+        merit, lowest = min(merit, now), min(lowest, value)
         if now < attempt or stale in (3, 6):
             best = _polished(problem, at, best, tolerance, method.steps, inner)
             attempt = min(attempt, now) / 30
@@ -131,7 +138,11 @@ def _polished(
 ) -> Found:  # fmt: skip
     with np.errstate(all="ignore"):
         target = 0.1 * tolerance * best.value
-        vertex = follow_faces(problem, face_of(problem, at), at.theta, at.b, target, inner=inner)
+        face = face_of(problem, at)
+        if has_squared_faces(problem) and problem.shape[1] > 2 * len(problem.y):
+            vertex = follow_squared(problem, face, at.theta, at.b, target)
+        else:
+            vertex = follow_faces(problem, face, at.theta, at.b, target, inner=inner)
     if vertex is None or not np.isfinite(vertex.value):
         return best
     found = from_vertex(vertex, steps, "interior point and face")

@@ -73,9 +73,21 @@ def face_of(problem: LinearProblem, at: Iterate) -> Face:
     if problem.attacked and np.isinf(problem.dual):
         bound = np.where(at.support, 0.0, sign)
     else:
-        sign = np.where(held_at_zero(problem) & ~at.support, 0.0, sign)
+        sign = np.where(_off_zero(problem, at), sign, 0.0)
     side = _sides(problem, at.theta, at.b, at.t)
     return Face(sign, bound, at.kinked & has_kinks(problem), side)
+
+
+def _off_zero(problem: LinearProblem, at: Iterate) -> np.ndarray:
+    """Features off zero; a few more, the largest, where samples at the kink outnumber them."""
+    off = at.support | ~held_at_zero(problem)
+    lack = int(at.kinked.sum()) - problem.intercept - int(off.sum())
+    if 0 < lack <= 0.1 * len(problem.y) and has_kinks(problem):
+        waiting = np.flatnonzero(~off)
+        sizes = np.abs(at.theta[waiting])
+        off = off.copy()
+        off[waiting[np.argsort(sizes)[::-1][:lack]]] = True
+    return off
 
 
 def has_kinks(problem: LinearProblem) -> bool:

@@ -83,6 +83,7 @@ def interior_then_face(
     best: Found | None = None
     inner: DualPoint | None = None
     attempt, merit, lowest, stale = first_try, np.inf, np.inf, 0
+    wide = problem.shape[1] > problem.shape[0] and not problem.loss.smooth
     while method.steps < max_steps:
         try:
             at = method.advance()
@@ -110,7 +111,7 @@ def interior_then_face(
         merit, lowest = min(merit, now), min(lowest, value)
         if now < attempt or stale in (3, 6):
             best = _polished(problem, at, best, tolerance, method.steps, inner)
-            attempt = min(attempt, now) / 30
+            attempt = min(attempt, now) / (4 if wide else 30)
         if best.relative <= tolerance and best.method == "interior point":
             # Good enough, but a face has exact zeros.
             face = _polished(
@@ -142,7 +143,9 @@ def _polished(
         if has_squared_faces(problem) and problem.shape[1] > 2 * len(problem.y):
             vertex = follow_squared(problem, face, at.theta, at.b, target)
         else:
-            vertex = follow_faces(problem, face, at.theta, at.b, target, inner=inner)
+            # Faces of wide problems cost as much as a step of the interior point method.
+            rounds = 2 if problem.shape[1] > len(problem.y) and not problem.loss.smooth else 8
+            vertex = follow_faces(problem, face, at.theta, at.b, target, rounds, inner)
     if vertex is None or not np.isfinite(vertex.value):
         return best
     found = from_vertex(vertex, steps, "interior point and face")

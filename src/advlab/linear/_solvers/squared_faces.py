@@ -227,7 +227,7 @@ def follow_guess(
                 return vertex
         stale = 0 if count < fewest else stale + 1
         fewest = min(fewest, max(count, 1))
-        if stale > 4:
+        if stale > 4 or (faces.data.gram is None and count > 20 + 2 * fewest):
             return None
         # Where more samples are on the wrong side than a face can hold at its kinks, they change
         # sides the first time, and go to the kink the second.

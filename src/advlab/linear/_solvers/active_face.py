@@ -79,14 +79,23 @@ def face_of(problem: LinearProblem, at: Iterate) -> Face:
 
 
 def _off_zero(problem: LinearProblem, at: Iterate) -> np.ndarray:
-    """Features off zero; a few more, the largest, where samples at the kink outnumber them."""
-    off = at.support | ~held_at_zero(problem)
+    """Features off zero, in a number that the samples at the kink allow.
+
+    Equations of the kinks need as many features; in a linear programme (no curvature) a vertex has
+    no more than that either. So a few are added, the largest, or left out, the smallest.
+    """
+    can_vanish = held_at_zero(problem)
+    off = at.support | ~can_vanish
+    if not has_kinks(problem):
+        return off
     lack = int(at.kinked.sum()) - problem.intercept - int(off.sum())
-    if 0 < lack <= 0.1 * len(problem.y) and has_kinks(problem):
-        waiting = np.flatnonzero(~off)
-        sizes = np.abs(at.theta[waiting])
-        off = off.copy()
-        off[waiting[np.argsort(sizes)[::-1][:lack]]] = True
+    linear = not problem.loss.smooth and not problem.loss.curve and not problem.l2.any()
+    if lack == 0 or abs(lack) > 0.1 * len(problem.y) or (lack < 0 and not linear):
+        return off
+    off = off.copy()
+    moving = np.flatnonzero(~off if lack > 0 else off & can_vanish)
+    order = np.argsort(np.abs(at.theta[moving]))
+    off[moving[order[-lack:] if lack > 0 else order[:-lack]]] = lack > 0
     return off
 
 

@@ -14,7 +14,7 @@ from .problem import LinearProblem, is_sparse
 from .reductions import in_span
 from .sample_losses import named_loss
 from .squared_faces import follow_squared, has_squared_faces
-from .squared_start import solve_squared
+from .squared_start import near_squared, solve_squared
 from .thresholds import interpolation_threshold
 from .working_set import first_multipliers, solve_by_working_sets
 
@@ -115,6 +115,8 @@ def _warm(problem: LinearProblem, start: Found, tolerance: float) -> Found | Non
     with np.errstate(all="ignore"):
         if has_squared_faces(problem):
             vertex = follow_squared(problem, face, start.theta, start.b, enough)
+            if vertex is None:
+                vertex = near_squared(problem, start.theta, start.b, tolerance)
         else:
             vertex = follow_faces(
                 problem, face, start.theta, start.b, enough, rounds=12 if not many else 8,
@@ -245,7 +247,7 @@ def _structured(
                         f"Gram form, {found.method}", found.point)  # fmt: skip
     n, d = problem.shape
     # Features that an l1 term can hold at zero may wait outside.
-    used = d if start is None else int((start.theta != 0).sum())
+    used = d if start is None or d <= n else int((start.theta != 0).sum())
     if 0 < used < 0.4 * d and held_at_zero(problem).all():
         return solve_by_working_sets(
             problem, tolerance, lambda part, tol: _dense(part, tol, max_steps),

@@ -38,6 +38,15 @@ def solve_squared(problem: LinearProblem, tolerance: float) -> Vertex | None:
     return None
 
 
+def near_squared(problem: LinearProblem, theta: Array, b: float, tolerance: float) -> Vertex | None:
+    """The minimiser from the solution of a problem nearby, where its face does not lead there."""
+    n, d = problem.shape
+    if not has_squared_faces(problem) or d + problem.intercept > n:
+        return None
+    xi = np.append(theta, b) if problem.intercept else theta
+    return _banded(SquaredFaces(problem), xi, (0.05, 0.02), 0.1 * tolerance)
+
+
 def _reweighted_ridge(faces: SquaredFaces, times: int = 3) -> Array | None:
     """A rough minimiser: (|r| + t)^2 <= (1 + t/m) r^2 + (1 + m/t) t^2 with m the mean of |r|."""
     p, x, gram = faces.p, faces.data.x, faces.data.gram

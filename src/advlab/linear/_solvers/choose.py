@@ -111,7 +111,10 @@ def _warm(problem: LinearProblem, start: Found, tolerance: float) -> Found | Non
                 return replace(same, steps=0)
     zeros = held_at_zero(problem)
     many = problem.shape[1] > WIDE * len(problem.y) and zeros.all()
-    face, enough = face_at(problem, start.theta, start.b), 0.1 * tolerance * max(start.value, 1e-300)
+    face, enough = (
+        face_at(problem, start.theta, start.b),
+        0.1 * tolerance * max(start.value, 1e-300),
+    )
     with np.errstate(all="ignore"):
         if has_squared_faces(problem):
             vertex = follow_squared(problem, face, start.theta, start.b, enough)

@@ -145,9 +145,11 @@ def _polished(
     with np.errstate(all="ignore"):
         target = 0.1 * tolerance * best.value
         face = face_of(problem, at)
-        if has_squared_faces(problem) and problem.shape[1] > 2 * len(problem.y):
+        vertex = None
+        quick = has_squared_faces(problem) and problem.shape[1] > 2 * len(problem.y)
+        if quick:
             vertex = follow_squared(problem, face, at.theta, at.b, target)
-        else:
+        if vertex is None and not (quick and rounds <= 2):
             vertex = follow_faces(problem, face, at.theta, at.b, target, rounds, inner)
     if vertex is None or not np.isfinite(vertex.value):
         return best

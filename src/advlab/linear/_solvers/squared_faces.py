@@ -127,7 +127,7 @@ class SquaredFaces:
         force = 2 * (inner + t)
         gradient = force * g - part.T @ (2 * w * (r + t * s))
         diagonal = np.full(len(z), 1e-14 * float(np.trace(h)) / len(z))
-        # -2(pg' + gp') + 2gg' and, where the norm bends, -force gg'/t as one product and its mirror.
+        # -2(pg' + gp') + 2gg' and, where the norm bends, -force gg'/t: a product and its mirror.
         first = g - 2 * pull
         if self.round:
             first -= force / (2 * t) * g

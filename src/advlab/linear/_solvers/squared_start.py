@@ -2,7 +2,7 @@
 
 A few reweighted ridge regressions on the Gram matrix give a rough model. Newton's method on the
 problem with |r| rounded inside a band that shrinks brings it close enough for the faces of
-`squared_faces` to find the rest. None of it is sure to succeed; the certificate says whether it did.
+`squared_faces` to find the rest. None of it is sure to succeed; the certificate tells.
 """
 
 import numpy as np

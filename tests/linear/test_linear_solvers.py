@@ -383,7 +383,7 @@ def test_the_published_method_comes_down_to_the_same_objective(norm):
 
     x, y = samples(16, 60, 10)
     exact = linear.solve_linear(x, y, 0.1, norm, fit_intercept=False)
-    value, _ = reweighted(x, y, 0.1, norm, exact.objective * (1 + 1e-6), 500)
+    value, _ = reweighted(x, y, 0.1, norm, exact.objective * (1 + 1e-6), 3.0)
     assert exact.objective * (1 - 1e-10) <= value <= exact.objective * (1 + 1e-4)
 
 

@@ -30,14 +30,14 @@ def has_squared_faces(problem: LinearProblem) -> bool:
 
 
 @dataclass(frozen=True)
-class Samples:
+class GramSamples:
     """What problems with the same samples share: [X, 1], and 2X'WX where it is worth its room."""
 
     x: Array
     gram: Array | None
 
 
-def shared_samples(problem: LinearProblem) -> Samples:
+def shared_samples(problem: LinearProblem) -> GramSamples:
     found = problem.shared.get("samples")
     if found is None:
         n, d = problem.shape
@@ -46,12 +46,12 @@ def shared_samples(problem: LinearProblem) -> Samples:
         if d <= min(2 * n, 2000):
             half = x * np.sqrt(2 * problem.weights)[:, None]
             gram = half.T @ half
-        found = problem.shared["samples"] = Samples(x, gram)
+        found = problem.shared["samples"] = GramSamples(x, gram)
     return found
 
 
 @dataclass(frozen=True)
-class Step:
+class FaceStep:
     """Where the equations of a face lead: model, residuals, multipliers and how far it was."""
 
     xi: Array
@@ -62,7 +62,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Guess:
+class FaceGuess:
     """A face with the intercept as the last column: signs of xi, samples at the kink, sides."""
 
     sign: Array
@@ -94,7 +94,7 @@ class SquaredFaces:
             return half.T @ half
         return gram.copy() if isinstance(kept, slice) else gram[np.ix_(kept, kept)]
 
-    def step(self, xi: Array, guess: Guess, width: float = 0.0) -> Step | None:
+    def step(self, xi: Array, guess: FaceGuess, width: float = 0.0) -> FaceStep | None:
         """The solution of the KKT system; None where it has none.
 
         With a width the kinks are not held: |r| is rounded to (r^2/width + width)/2 inside it.
@@ -151,9 +151,9 @@ class SquaredFaces:
         alpha = 2 * w * (np.abs(r) + size if width else s * r + size)
         mu = s * alpha
         mu[held] = -multipliers
-        return Step(new, r, mu, alpha, float(np.abs(move).max(initial=0.0)))
+        return FaceStep(new, r, mu, alpha, float(np.abs(move).max(initial=0.0)))
 
-    def next(self, at: Step, guess: Guess) -> tuple[Guess, np.ndarray, int]:
+    def next(self, at: FaceStep, guess: FaceGuess) -> tuple[FaceGuess, np.ndarray, int]:
         """The face that a step names, samples found on the wrong side, and how much is wrong."""
         sign, kink, side = guess.sign, guess.kink, guess.side
         leaves = kink & (np.abs(at.mu) > at.alpha)
@@ -167,7 +167,7 @@ class SquaredFaces:
             sign = np.where(flipped, 0.0, np.where(enters, np.sign(image), sign))
             count += int(flipped.sum()) + int(enters.sum())
         side = np.where(kink, np.where(at.mu >= 0, 1.0, -1.0), np.where(wrong, -side, side))
-        return Guess(sign, kink & ~leaves, side), wrong, count
+        return FaceGuess(sign, kink & ~leaves, side), wrong, count
 
 
 def _with_equations(
@@ -200,12 +200,12 @@ def follow_squared(
         rounds: at most so many steps.
     """
     ones = np.ones(int(problem.intercept))
-    guess = Guess(np.append(face.sign, ones), face.kink, face.side)
+    guess = FaceGuess(np.append(face.sign, ones), face.kink, face.side)
     return follow_guess(SquaredFaces(problem), guess, np.append(theta, b * ones), tolerance, rounds)
 
 
 def follow_guess(
-    faces: SquaredFaces, guess: Guess, xi: Array, tolerance: float, rounds: int
+    faces: SquaredFaces, guess: FaceGuess, xi: Array, tolerance: float, rounds: int
 ) -> Vertex | None:
     """`follow_squared` from a guess."""
     crossed = np.zeros(len(guess.kink), dtype=bool)
@@ -215,7 +215,7 @@ def follow_guess(
         if faces.data.gram is None and (room > 1.2 * len(crossed) or guess.kink.sum() > room):
             return None
         if guess.kink.sum() > room:
-            guess = Guess(guess.sign, np.zeros_like(crossed), guess.side)
+            guess = FaceGuess(guess.sign, np.zeros_like(crossed), guess.side)
         at = faces.step(np.where(guess.sign != 0, xi, 0.0), guess)
         if at is None or not np.isfinite(at.xi).all():
             return None
@@ -232,12 +232,12 @@ def follow_guess(
         # Where more samples are on the wrong side than a face can hold at its kinks, they change
         # sides the first time, and go to the kink the second.
         many = int(new.kink.sum() + wrong.sum()) > np.count_nonzero(new.sign)
-        guess = Guess(new.sign, new.kink | (wrong & crossed if many else wrong), new.side)
+        guess = FaceGuess(new.sign, new.kink | (wrong & crossed if many else wrong), new.side)
         crossed |= wrong
     return None
 
 
-def _vertex(faces: SquaredFaces, at: Step, guess: Guess) -> Vertex:
+def _vertex(faces: SquaredFaces, at: FaceStep, guess: FaceGuess) -> Vertex:
     p = faces.p
     d = p.shape[1]
     theta, b = at.xi[:d], float(at.xi[-1]) if p.intercept else 0.0

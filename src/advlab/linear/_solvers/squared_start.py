@@ -11,7 +11,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 from ...core.checks import Array
 from .active_face import Vertex
 from .problem import LinearProblem
-from .squared_faces import Guess, SquaredFaces, follow_guess, has_squared_faces
+from .squared_faces import FaceGuess, SquaredFaces, follow_guess, has_squared_faces
 
 BANDS = ((0.3, 0.1, 0.03), (0.3, 0.3, 0.3, 0.1, 0.1, 0.1, 0.03, 0.03, 0.01))
 """Widths of the band in mean residuals, one Newton step each: a short way, and a slow one."""
@@ -89,7 +89,7 @@ def _banded(
     unit = float(p.weights @ np.abs(r))
     loose = np.zeros(len(r), dtype=bool)
     for width in widths:
-        guess = Guess(sign, loose, np.where(r < 0, -1.0, 1.0))
+        guess = FaceGuess(sign, loose, np.where(r < 0, -1.0, 1.0))
         at = faces.step(np.where(sign != 0, xi, 0.0), guess, width * unit)
         if at is None or not np.isfinite(at.xi).all():
             return None
@@ -100,5 +100,5 @@ def _banded(
     if kink.sum() > most:
         kink = np.zeros_like(loose)
         kink[np.argsort(sizes)[: most // 2]] = True
-    guess = Guess(sign, kink, np.where(r < 0, -1.0, 1.0))
+    guess = FaceGuess(sign, kink, np.where(r < 0, -1.0, 1.0))
     return follow_guess(faces, guess, xi, tolerance * p.zero_objective, 16)

@@ -129,10 +129,17 @@ def test_bad_input():
         AdversarialClassifier().fit(x[:50], y[:50])
     with pytest.raises(AdvlabError, match="eps must not be negative"):
         AdversarialRegressor(eps=-1).fit(x, y)
-    with pytest.raises(AdvlabError, match="eps must be default"):
+    with pytest.raises(AdvlabError, match="one per feature, or 'default'"):
         AdversarialRegressor(eps="large").fit(x, y)
     with pytest.raises(ValueError, match="could not convert"):
         AdversarialRegressor().fit(np.array([["a", 1.0], ["b", 2.0]], dtype=object), [1.0, 2.0])
+    with pytest.raises(AdvlabError, match="x must be numbers; got could not convert"):
+        solve_linear(np.array([["a", 1.0], ["b", 2.0]], dtype=object), [1.0, 2.0], 0.1)
+    with pytest.raises(AdvlabError, match="y must be of the classes"):
+        AdversarialClassifier().fit(x[50:], y[50:]).robust_score(x, y)
+    useless = AdversarialClassifier(eps=50.0).fit(x, y)
+    assert not useless.coef_.any()
+    assert useless.status_.startswith("zero")
     with pytest.raises(ValueError, match="NaN"):
         AdversarialRegressor().fit(np.where(x > 5, np.nan, x), y)
     with pytest.warns(ConvergenceWarning, match="no minimiser"):

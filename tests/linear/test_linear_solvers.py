@@ -13,6 +13,8 @@ from advlab import linear
 from advlab.core.errors import AdvlabError
 from advlab.linear._solvers.certificate import DualPoint, lower_bound
 from advlab.linear._solvers.first_order import first_order
+from advlab.linear._solvers.interior_then_face import interior_then_face
+from advlab.linear._solvers.squared_start import solve_squared
 from advlab.linear.solve import prepare
 
 DUAL = {"linf": 1, "l2": 2, "l1": "inf"}
@@ -93,6 +95,64 @@ def test_penalties_weights_and_radii_per_feature(loss, norm):
         least, _ = conic(x, y, radii, norm, loss, l1, l2, weights, 0.8)
         assert found.converged
         assert found.objective == pytest.approx(least, rel=1e-7)
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    norm=st.sampled_from(["linf", "l2"]),
+    shape=st.sampled_from([(40, 8), (60, 40), (200, 10), (12, 30)]),
+    share=st.floats(0.01, 0.95),
+    l1=st.sampled_from([0.0, 0.05]),
+    l2=st.sampled_from([0.0, 0.1]),
+    intercept=st.booleans(),
+)
+def test_the_squared_loss_is_that_of_a_conic_solver(seed, norm, shape, share, l1, l2, intercept):
+    x, y = samples(seed, *shape)
+    rng = np.random.default_rng(seed)
+    weights, radii = rng.uniform(0.5, 2, len(y)), rng.uniform(0.5, 1, shape[1])
+    radii *= share * linear.thresholds(x, y, norm, fit_intercept=intercept, scales=radii).zero
+    found = linear.solve_linear(
+        x, y, radii, norm, l1=l1, l2=l2, sample_weight=weights, fit_intercept=intercept
+    )
+    least, theta = conic(x, y, radii, norm, "squared", l1, l2, weights, intercept=intercept)
+    assert found.relative_gap <= 1e-8
+    assert found.objective <= least * (1 + 1e-7) + 1e-9
+    if norm == "linf" or l1:
+        # What the conic solver leaves near zero is zero here, exactly.
+        size = np.abs(theta).max()
+        near = np.abs(found.coef) < 1e-9 * size
+        assert not found.coef[near].any()
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_faces_alone_find_what_the_interior_point_method_finds(norm, intercept):
+    settled = 0
+    for seed in range(4):
+        x, y = samples(seed, 80, 12)
+        ready = prepare(x, y, norm=norm, fit_intercept=intercept)
+        problem = ready.problem.at_radii(np.full(12, 0.05 * (1 + seed)))
+        slow, quick = interior_then_face(problem, 1e-9), solve_squared(problem, 1e-9)
+        if quick is None:
+            continue
+        settled += 1
+        assert quick.gap <= 1e-9 * quick.value
+        np.testing.assert_allclose(quick.theta, slow.theta, atol=1e-7)
+        assert np.array_equal(quick.theta == 0, slow.theta == 0)
+    assert settled >= 3
+
+
+def test_the_threshold_of_a_wide_problem_is_where_a_sample_stops_being_fitted():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(20, 2000))
+    y = x[:, :5].sum(1) + rng.normal(size=20)
+    edge = linear.thresholds(x, y, "linf").interpolation
+    for share, fits in ((0.999, True), (1.001, False)):
+        found = linear.solve_linear(x, y, share * edge)
+        miss = np.abs(y - x @ found.coef - found.intercept).max()
+        assert (miss < 1e-9) == fits
+        assert found.relative_gap <= 1e-8
 
 
 @settings(max_examples=30, deadline=None)
@@ -323,5 +383,28 @@ def test_the_published_method_comes_down_to_the_same_objective(norm):
 
     x, y = samples(16, 60, 10)
     exact = linear.solve_linear(x, y, 0.1, norm, fit_intercept=False)
-    value, _ = reweighted(x, y, 0.1, norm, exact.objective * (1 + 1e-6), 500)
+    value, _ = reweighted(x, y, 0.1, norm, exact.objective * (1 + 1e-6), 3.0)
     assert exact.objective * (1 - 1e-10) <= value <= exact.objective * (1 + 1e-4)
+
+
+@pytest.mark.parametrize("norm", ["linf", "l2"])
+def test_accelerated_gradients_come_down_to_the_same_objective(norm):
+    """The method of Ribeiro et al. (2025) for classification, from its idea."""
+    from benchmarks.linear_models import accelerated, onto_epigraph
+
+    x, y = samples(17, 60, 6, classes=True)
+    exact = linear.solve_linear(x, y, 0.1, norm, "logistic", fit_intercept=False)
+    value, _ = accelerated(x, y, 0.1, norm, exact.objective * (1 + 1e-8), 3.0)
+    assert exact.objective * (1 - 1e-10) <= value <= exact.objective * (1 + 1e-6)
+    rng = np.random.default_rng(0)
+    for t in (-3.0, -0.2, 0.5, 9.0):
+        theta, bound = rng.normal(size=3), cvxpy.Variable()
+        near = cvxpy.Variable(3)
+        distance = cvxpy.sum_squares(near - theta) + cvxpy.square(bound - t)
+        cvxpy.Problem(cvxpy.Minimize(distance), [cvxpy.norm(near, DUAL[norm]) <= bound]).solve(
+            solver="CLARABEL"
+        )
+        found, size = onto_epigraph(theta, t, norm)
+        np.testing.assert_allclose(
+            np.append(found, size), np.append(near.value, bound.value), atol=1e-5
+        )

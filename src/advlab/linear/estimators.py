@@ -15,7 +15,7 @@ from sklearn.preprocessing import LabelEncoder
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from ..core.checks import Array, chosen
+from ..core.checks import Array, chosen, positive
 from ..core.errors import AdvlabError
 from ._solvers.multiclass import (
     joint_margins,
@@ -52,7 +52,8 @@ class _LinearEstimator(BaseEstimator):
 
     def _radius(self, ready: Prepared) -> Any:
         if isinstance(self.eps, str):
-            chosen("eps", self.eps, (DEFAULT,))
+            if self.eps != DEFAULT:
+                raise AdvlabError("eps must be a number, one per feature, or 'default'", self.eps)
             return default_eps_of(ready, 100, int(self.random_state or 0))
         return self.eps
 
@@ -61,9 +62,9 @@ class _LinearEstimator(BaseEstimator):
         ready = prepare(X, y, **settings)
         eps = self._radius(ready) if eps is None else eps
         radii, number = radii_of(eps, ready)
-        problem = ready.problem.at_radii(radii)
-        found, zero = solve_at(ready, problem, number, float(self.tol), int(self.max_iter), None)
-        return report(ready, found, zero, eps, float(self.tol), time.perf_counter() - begin)
+        problem, tol = ready.problem.at_radii(radii), float(positive("tol", self.tol))
+        found, zero = solve_at(ready, problem, number, tol, int(self.max_iter), None)
+        return report(ready, found, zero, eps, tol, time.perf_counter() - begin)
 
     def _keep(self, solution: Any, settings: dict[str, Any]) -> None:
         self.eps_, self.scales_ = solution.eps, settings["scales"]
@@ -254,7 +255,9 @@ class AdversarialClassifier(ClassifierMixin, _LinearEstimator):
         self.intercept_ = b if ready.shift is None else b - theta @ ready.shift
         if not self.status_.startswith("no") and self.gap_ > self.tol and gap > 1e-13:
             self.status_ = f"not converged: relative duality gap {self.gap_:.2g}"
-        if self.status_ != "converged":
+        if self.status_ == "converged" and not theta.any():
+            self.status_ = "zero: the attack is too strong for any feature to be of use"
+        elif self.status_ != "converged":
             warnings.warn(self.status_, ConvergenceWarning, stacklevel=3)
 
     def decision_function(self, X):
@@ -273,6 +276,9 @@ class AdversarialClassifier(ClassifierMixin, _LinearEstimator):
     def robust_margins(self, X, y, eps=None):
         """How far each sample stays on its side under the worst attack; negative is an error."""
         scores = self.decision_function(X)
+        unseen = np.setdiff1d(y, self.classes_)
+        if len(unseen):
+            raise AdvlabError(f"y must be of the classes {self.classes_[:5]}", f"{unseen[:5]}")
         codes = np.searchsorted(self.classes_, y)
         theta, b = self.coef_, self.intercept_
         if scores.ndim == 1:

@@ -135,7 +135,11 @@ def _design(x: Any) -> Any:
         if not np.isfinite(found.data).all():
             raise AdvlabError("x must be finite", "NaN or infinity")
     else:
-        found = finite("x", x)
+        try:
+            numbers = np.asarray(x, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise AdvlabError("x must be numbers", str(error), "encode words as numbers") from None
+        found = finite("x", numbers)
     if found.ndim != 2 or not min(found.shape):
         raise AdvlabError("x must be a matrix of samples by features", f"shape {found.shape}")
     return found

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from advlab import linear
-from advlab.core.errors import AdvlabError
 from advlab.papers.generalization import theory
 from advlab.papers.generalization.theory.adversarial_lasso import _Lasso
 
@@ -100,8 +99,18 @@ def test_lasso_is_zero_from_the_gradient_at_zero_on():
     edge = np.abs(2 * x.T @ y / len(y)).max()
     assert not theory.adversarial_lasso(x, y, 0.3, edge * (1 + 1e-9), xi=0.1).theta.any()
     assert theory.adversarial_lasso(x, y, 0.3, edge * 0.99, xi=0.1).theta.any()
-    with pytest.raises(AdvlabError, match="kink"):
-        theory.adversarial_lasso(x, y, 0.3, 0.1, xi=0.0)
+
+
+@pytest.mark.parametrize("d", [20, 120])
+def test_without_smoothing_the_lasso_is_exact_and_the_limit_of_small_xi(d):
+    x, y, _ = samples(4, d=d)
+    exact = theory.adversarial_lasso(x, y, 0.3, 0.1, xi=0.0, tolerance=1e-8)
+    assert exact.converged
+    assert 0 < (exact.theta != 0).sum() < d
+    near = theory.adversarial_lasso(x, y, 0.3, 0.1, xi=1e-5, tolerance=1e-8)
+    assert exact.value <= near.value
+    assert near.value == pytest.approx(exact.value, rel=1e-4)
+    np.testing.assert_allclose(near.theta, exact.theta, atol=5e-3)
 
 
 def test_lemma_5_bounds_every_sample():

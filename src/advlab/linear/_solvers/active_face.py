@@ -73,9 +73,30 @@ def face_of(problem: LinearProblem, at: Iterate) -> Face:
     if problem.attacked and np.isinf(problem.dual):
         bound = np.where(at.support, 0.0, sign)
     else:
-        sign = np.where(held_at_zero(problem) & ~at.support, 0.0, sign)
+        sign = np.where(_off_zero(problem, at), sign, 0.0)
     side = _sides(problem, at.theta, at.b, at.t)
     return Face(sign, bound, at.kinked & has_kinks(problem), side)
+
+
+def _off_zero(problem: LinearProblem, at: Iterate) -> np.ndarray:
+    """Features off zero, in a number that the samples at the kink allow.
+
+    Equations of the kinks need as many features; in a linear programme (no curvature) a vertex has
+    no more than that either. So a few are added, the largest, or left out, the smallest.
+    """
+    can_vanish = held_at_zero(problem)
+    off = at.support | ~can_vanish
+    if not has_kinks(problem):
+        return off
+    lack = int(at.kinked.sum()) - problem.intercept - int(off.sum())
+    linear = not problem.loss.smooth and not problem.loss.curve and not problem.l2.any()
+    if lack == 0 or abs(lack) > 0.1 * len(problem.y) or (lack < 0 and not linear):
+        return off
+    off = off.copy()
+    moving = np.flatnonzero(~off if lack > 0 else off & can_vanish)
+    order = np.argsort(np.abs(at.theta[moving]))
+    off[moving[order[-lack:] if lack > 0 else order[:-lack]]] = lack > 0
+    return off
 
 
 def has_kinks(problem: LinearProblem) -> bool:

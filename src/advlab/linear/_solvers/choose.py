@@ -13,6 +13,8 @@ from .interior_then_face import Found, from_vertex, interior_then_face, measured
 from .problem import LinearProblem, is_sparse
 from .reductions import in_span
 from .sample_losses import named_loss
+from .squared_faces import follow_squared, has_squared_faces
+from .squared_start import near_squared, solve_squared
 from .thresholds import interpolation_threshold
 from .working_set import first_multipliers, solve_by_working_sets
 
@@ -109,12 +111,20 @@ def _warm(problem: LinearProblem, start: Found, tolerance: float) -> Found | Non
                 return replace(same, steps=0)
     zeros = held_at_zero(problem)
     many = problem.shape[1] > WIDE * len(problem.y) and zeros.all()
-    face = face_at(problem, start.theta, start.b)
+    face, enough = (
+        face_at(problem, start.theta, start.b),
+        0.1 * tolerance * max(start.value, 1e-300),
+    )
     with np.errstate(all="ignore"):
-        vertex = follow_faces(
-            problem, face, start.theta, start.b, 0.1 * tolerance * max(start.value, 1e-300),
-            rounds=12 if not many else 8, inner=start.point, newton=2,
-        )  # fmt: skip
+        if has_squared_faces(problem):
+            vertex = follow_squared(problem, face, start.theta, start.b, enough)
+            if vertex is None:
+                vertex = near_squared(problem, start.theta, start.b, tolerance)
+        else:
+            vertex = follow_faces(
+                problem, face, start.theta, start.b, enough, rounds=12 if not many else 8,
+                inner=start.point, newton=2,
+            )  # fmt: skip
     if vertex is None:
         return None
     found = from_vertex(vertex, 0, "face, warm")
@@ -215,6 +225,15 @@ def interpolating(problem: LinearProblem, theta: Array, b: float, mu: Array) -> 
     return measured(problem, theta, b, point, 1, "min-norm interpolator")
 
 
+def _dense(problem: LinearProblem, tolerance: float, max_steps: int) -> Found:
+    """By faces alone where they settle, else by interior point and faces."""
+    with np.errstate(all="ignore"):
+        vertex = solve_squared(problem, tolerance)
+    if vertex is not None:
+        return from_vertex(vertex, 0, "faces")
+    return interior_then_face(problem, tolerance, max_steps)
+
+
 def _structured(
     problem: LinearProblem, tolerance: float, max_steps: int, start: Found | None
 ) -> Found | None:
@@ -223,7 +242,7 @@ def _structured(
     reduced = in_span(problem)
     if reduced is not None:
         small, back = reduced
-        found = interior_then_face(small, 0.5 * tolerance, max_steps)
+        found = _dense(small, 0.5 * tolerance, max_steps)
         theta = back(found.theta)
         if found.method == "separable":
             return replace(found, theta=theta, value=problem.objective(theta, found.b))
@@ -231,21 +250,21 @@ def _structured(
                         f"Gram form, {found.method}", found.point)  # fmt: skip
     n, d = problem.shape
     # Features that an l1 term can hold at zero may wait outside.
-    used = d if start is None else int((start.theta != 0).sum())
+    used = d if start is None or d <= n else int((start.theta != 0).sum())
     if 0 < used < 0.4 * d and held_at_zero(problem).all():
         return solve_by_working_sets(
-            problem, tolerance, lambda part, tol: interior_then_face(part, tol, max_steps),
+            problem, tolerance, lambda part, tol: _dense(part, tol, max_steps),
             max(10, used // 2), start,
         )  # fmt: skip
     if d > max(WIDE * n, 500) and held_at_zero(problem).mean() > 0.9:
         size = max(2 * n, 200)
         return solve_by_working_sets(
-            problem, tolerance, lambda part, tol: interior_then_face(part, tol, max_steps), size,
+            problem, tolerance, lambda part, tol: _dense(part, tol, max_steps), size,
             start,
         )  # fmt: skip
     if min(n, d) > LARGEST:
         return None
-    return interior_then_face(problem, tolerance, max_steps)
+    return _dense(problem, tolerance, max_steps)
 
 
 def _too_large(problem: LinearProblem) -> bool:

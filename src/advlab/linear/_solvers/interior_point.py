@@ -26,6 +26,8 @@ class Iterate:
     b: float
     t: float
     point: DualPoint
+    value: float
+    """At least the objective at theta and b; the same in the limit."""
     complementarity: float
     """sum of slack * multiplier: the duality gap once the dual residual is 0."""
     residual: float
@@ -46,6 +48,9 @@ class InteriorPoint:
 
     def __init__(self, problem: LinearProblem):
         self.p, self.steps = problem, 0
+        self.rest: Any = None
+        self.late = False
+        """Whether Newton systems are refined: early ones need not be solved to rounding."""
         loss, n, d = problem.loss, *problem.shape
         self.has_t = problem.attacked
         q = problem.dual
@@ -290,7 +295,9 @@ class InteriorPoint:
             corner[it, it + 1] = corner[it + 1, it] = self.nt.w[0]
             border[:, it + 1] = -p.radii * self.nt.w[1:]
             corner[it + 1, it + 1] = -squared / 2
-        self.system = NewtonSystem(p.x, alpha, samples, ridge, border, corner, reduced)
+        self.system = NewtonSystem(
+            p.x, alpha, samples, ridge, border, corner, reduced, int(self.late)
+        )
 
     def _direction(self, rest, target: Array, cone_target: Array):
         """The Newton direction towards slack * dual = slack * dual + target."""
@@ -365,7 +372,7 @@ class InteriorPoint:
 
     def advance(self) -> Iterate:
         """One predictor-corrector step."""
-        rest = self._rest()
+        rest = self._rest() if self.rest is None else self.rest
         self._factor()
         here = self._cone_slack(self.theta, self.t) if self.round_norm else np.zeros(0)
         total = self._product(self.slack, self.dual, here, self.cone_dual)
@@ -400,6 +407,7 @@ class InteriorPoint:
                 self._move(step, -size / 2)
                 size /= 2
         self.steps += 1
+        self.rest = None
         return self.iterate()
 
     def _size_of(self, rest) -> float:
@@ -440,13 +448,24 @@ class InteriorPoint:
             point, near = DualPoint(p.y * alpha, alpha), np.zeros(len(p.y), dtype=bool)
         here = self._cone_slack(self.theta, self.t) if self.round_norm else np.zeros(0)
         total = self._product(self.slack, self.dual, here, self.cone_dual)
+        residual = self._relative_rest(point.mu)
+        value = self._value()
+        self.late = total < 1e-3 * value or residual > 1e-6
         return Iterate(
-            self.theta, self.b, self.t, point, total, self._relative_rest(point.mu), near,
-            self._support(), self.steps,
+            self.theta, self.b, self.t, point, value, total, residual, near, self._support(),
+            self.steps,
         )  # fmt: skip
 
+    def _value(self) -> float:
+        """The objective in the auxiliary variables, which are nowhere too small."""
+        p = self.p
+        z = self.u if self.kinks and not p.loss.classifies else None
+        if z is None:
+            return p.objective(self.theta, self.b)
+        return float(p.weights @ p.loss.value(z)) + p.penalty(self.theta)
+
     def _relative_rest(self, mu: Array) -> float:
-        rest = self._rest()
+        rest = self.rest = self._rest()
         total = max(float(np.abs(mu).sum()), 1e-300)
         # Each entry in the units of what is summed there: a column's size times the multipliers.
         size = float((np.abs(rest[0]) / self.sizes).max(initial=0.0)) / total

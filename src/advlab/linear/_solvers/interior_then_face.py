@@ -9,6 +9,7 @@ from .active_face import Vertex, face_of, follow_faces
 from .certificate import DualPoint, lower_bound
 from .interior_point import InteriorPoint, Iterate
 from .problem import LinearProblem
+from .squared_faces import follow_squared, has_squared_faces
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,9 @@ def interior_then_face(
     best: Found | None = None
     inner: DualPoint | None = None
     attempt, merit, lowest, stale = first_try, np.inf, np.inf, 0
+    closest: Iterate | None = None
+    # Faces of wide problems cost as much as a step of the interior point method: two at a time.
+    wide = problem.shape[1] > problem.shape[0] and not problem.loss.smooth
     while method.steps < max_steps:
         try:
             at = method.advance()
@@ -92,22 +96,29 @@ def interior_then_face(
         apart = separated(problem, at.theta, at.b, tolerance)
         if apart is not None:
             return apart
-        here = measured(problem, at.theta, at.b, at.point, method.steps, "interior point", inner)
-        if problem.loss.classifies and here.least > 0:
-            inner = at.point
-        if best is None or here.relative < best.relative:
-            best = here
-        now = at.complementarity / max(here.value, 1e-300) + min(at.residual, 1.0)
-        falls = now < 0.9 * merit or here.value < 0.99 * lowest
+        close = problem.loss.classifies or at.complementarity < 1e-5 * at.value
+        here = None
+        if close or best is None or stale >= 3:
+            here = measured(
+                problem, at.theta, at.b, at.point, method.steps, "interior point", inner
+            )
+            if problem.loss.classifies and here.least > 0:
+                inner = at.point
+            if best is None or here.relative < best.relative:
+                best = here
+        value = at.value if here is None else here.value
+        now = at.complementarity / max(value, 1e-300) + min(at.residual, 1.0)
+        falls = now < 0.9 * merit or value < 0.99 * lowest
         stale = 0 if falls else stale + 1
-        merit, lowest = min(merit, now), min(lowest, here.value)
+        closest = at if now <= merit else closest
+        merit, lowest = min(merit, now), min(lowest, value)
         if now < attempt or stale in (3, 6):
-            best = _polished(problem, at, best, tolerance, method.steps, inner)
-            attempt = min(attempt, now) / 30
+            best = _polished(problem, at, best, tolerance, method.steps, inner, 2 if wide else 8)
+            attempt = min(attempt, now) / (4 if wide else 30)
         if best.relative <= tolerance and best.method == "interior point":
             # Good enough, but a face has exact zeros.
             face = _polished(
-                problem, at, replace(best, least=-np.inf), tolerance, best.steps, inner
+                problem, at, replace(best, least=-np.inf), tolerance, best.steps, inner, 8
             )
             best = face if face.relative <= tolerance else best
         if best.relative <= tolerance or stale >= 8:
@@ -116,6 +127,8 @@ def interior_then_face(
         zero = np.zeros(problem.shape[1])
         point = DualPoint(np.zeros(len(problem.y)), np.zeros(len(problem.y)))
         return measured(problem, zero, problem.constant_fit, point, 0, "interior point")
+    if best.relative > tolerance and closest is not None and wide:
+        best = _polished(problem, closest, best, tolerance, method.steps, inner, 12)
     return best
 
 
@@ -127,11 +140,17 @@ def _sound(at: Iterate) -> bool:
 
 def _polished(
     problem: LinearProblem, at: Iterate, best: Found, tolerance: float, steps: int,
-    inner: DualPoint | None,
+    inner: DualPoint | None, rounds: int,
 ) -> Found:  # fmt: skip
     with np.errstate(all="ignore"):
         target = 0.1 * tolerance * best.value
-        vertex = follow_faces(problem, face_of(problem, at), at.theta, at.b, target, inner=inner)
+        face = face_of(problem, at)
+        vertex = None
+        quick = has_squared_faces(problem) and problem.shape[1] > 2 * len(problem.y)
+        if quick:
+            vertex = follow_squared(problem, face, at.theta, at.b, target)
+        if vertex is None and not (quick and rounds <= 2):
+            vertex = follow_faces(problem, face, at.theta, at.b, target, rounds, inner)
     if vertex is None or not np.isfinite(vertex.value):
         return best
     found = from_vertex(vertex, steps, "interior point and face")

@@ -29,13 +29,14 @@ class NewtonSystem:
         border: C (d, m).
         corner: E (m, m).
         reduced: E - C' diag(1/ridge) C, where it is known without cancellation.
+        refine: steps of iterative refinement; the last steps of an interior point method need one.
     """
 
     def __init__(
         self, x: Any, alpha: Array, samples: Array, ridge: Array, border: Array, corner: Array,
-        reduced: Array | None = None,
+        reduced: Array | None = None, refine: int = 1,
     ):  # fmt: skip
-        self.reduced = reduced
+        self.reduced, self.refine = reduced, refine
         self.x, self.samples = x, samples
         n, d = x.shape
         self.wide = d >= n
@@ -69,9 +70,9 @@ class NewtonSystem:
         corner = self.corner - self.border.T @ lifted if self.reduced is None else self.reduced
         self.schur = corner + self.seen.T @ self.inverse_border
 
-    def solve(self, r: Array, q: Array, refine: int = 1) -> tuple[Array, Array]:
-        """(theta, e), with steps of iterative refinement."""
-        return self._wide(r, q, refine) if self.wide else self._narrow(r, q, refine)
+    def solve(self, r: Array, q: Array) -> tuple[Array, Array]:
+        """(theta, e)."""
+        return self._wide(r, q, self.refine) if self.wide else self._narrow(r, q, self.refine)
 
     def _narrow(self, r: Array, q: Array, refine: int) -> tuple[Array, Array]:
         theta, e = np.zeros_like(r), np.zeros_like(q)

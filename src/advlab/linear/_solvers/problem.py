@@ -107,7 +107,7 @@ class LinearProblem:
     def weighted_gram(self) -> Array | None:
         """[X, 1]' diag(weights) [X, 1], for faces; None where it is not worth its room."""
         n, d = self.shape
-        if is_sparse(self.x) or d > 2000 or d > 6 * n:
+        if is_sparse(self.x) or d > min(2 * n, 2000):
             return None
         if "gram" not in self.shared:
             root = np.sqrt(self.weights)[:, None]

@@ -1,7 +1,8 @@
 """The adversarial LASSO of Theorem 9 under l2 attacks.
 
-The estimate minimises the sample version of the potential R~ of Theorem 2's proof,
-which is convex and smooth for xi > 0, plus an l1 penalty.
+The estimate minimises the sample version of the potential R~ of Theorem 2's proof, which is convex
+and smooth for xi > 0, plus an l1 penalty. At xi = 0 it is the adversarial risk of the sample, which
+`advlab.linear` minimises exactly.
 """
 
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from ....core.checks import Array, ArrayLike, Scalar, scalar, stack, vector
 from ....core.errors import AdvlabError
 from ....linear.interpolation import check_samples
 from ....linear.samples import Minimum, newton, report_miss, smoothed_risk, soft_threshold
+from ....linear.solve import solve_linear
 from .surrogate import xi_eff
 
 
@@ -54,7 +56,8 @@ def adversarial_lasso(
 
     Rounds of FISTA (with backtracking and restarts, from zero) and of Newton's method on the
     non-zero entries, until the certified gap is small enough; a warning says so where it never is.
-    A small xi is approached from larger ones. Zero if penalty >= max |gradient at zero|.
+    A small xi is approached from larger ones. Zero if penalty >= max |gradient at zero|. With
+    xi = 0 the exact solver of robust linear models is used instead.
 
     Args:
         x, y: samples (n, d) and (n,).
@@ -75,7 +78,10 @@ def adversarial_lasso(
     eps, weight = scalar("radius", radius), scalar("penalty", penalty)
     smoothing, asked = float(xi_eff(scalar("xi", xi), convention)), scalar("tolerance", tolerance)
     if smoothing == 0 and eps > 0:
-        raise AdvlabError("xi must be positive: the risk has a kink at zero", xi)
+        exact = solve_linear(
+            design, target, eps, "l2", l1=weight, fit_intercept=False, tol=asked, max_iter=steps
+        )
+        return Minimum(exact.coef, exact.objective, exact.gap, exact.iterations, exact.converged)
     problem = _Lasso(design, target, eps, weight, smoothing)
     theta, done = np.zeros(design.shape[1]), 0
     scale = float((target**2).mean())

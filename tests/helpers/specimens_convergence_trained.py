@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import polars as pl
 from nulls import Null, Specimen
 
-from advlab.papers.convergence.experiments import projected_deep, regret_audit
+from advlab.papers.convergence.experiments import best_in_ball, projected_deep, regret_audit
 from advlab.papers.convergence.experiments._parts.two_layer_runs import PASSES_PER_STEP
 
 EVERYWHERE = pl.lit(True)
@@ -235,8 +236,50 @@ def deep() -> Specimen:
     )  # fmt: skip
 
 
+def in_ball() -> Specimen:
+    """Every attack, depth and R: PGD ends at the best loss found, others below it."""
+    rng = np.random.default_rng(3)
+    rows = []
+    for m, draws in best_in_ball.WIDTHS.items():
+        for depth, R, seed in product(best_in_ball.DEPTHS, (0.5, 2.0), range(draws)):
+            linear = 0.4 / R + 0.01 * rng.standard_normal()
+            found = linear + 0.3 * m**-0.5 * (1 + 0.1 * rng.standard_normal())
+            for attack in PASSES_PER_STEP:
+                below = 0.0 if attack == "pgd" else 0.1
+                least = found - below + 0.005 * rng.standard_normal()
+                rows.append((attack, m, depth, R, seed, 1.0, least, found, linear, linear - 1e-9))
+    names = ["attack", "width", "depth", "R", "seed", "first", "least", "found", "linear", "bound"]
+    table = pl.DataFrame(rows, schema=names, orient="row")
+    pgd = pl.col("attack") == "pgd"
+    cell = (pl.col("depth") == 4) & (pl.col("R") == 2.0) & (pl.col("attack") == "anti")
+    away = pl.col("found") - pl.col("linear")
+    return Specimen(
+        table=table,
+        measured=("first", "least", "found", "linear", "bound"),
+        controls={
+            "no training": Null(
+                _with(table, EVERYWHERE, least=pl.col("first")), ("4a", "4b", "4c")),
+            "one attack that does not converge": Null(
+                _with(table, cell, least=pl.col("found") + 0.1), ("4a", "4b")),
+            "a run that diverged": Null(_with(table, cell, least=float("nan")), ("4a", "4b")),
+            "a search that misses the best network": Null(
+                _with(table, EVERYWHERE, least=pl.col("least") + 0.1, found=pl.col("found") + 0.1),
+                ("4b", "4d")),
+            "an attack that is not after the worst": Null(
+                _with(table, pgd, least=pl.col("least") - 0.1), ("4c",)),
+            "a network that is not linear at any width": Null(
+                _with(table, EVERYWHERE, found=pl.col("linear") + 0.05), ("4d", "4e")),
+            "the exponent -1/12": Null(
+                _with(table, EVERYWHERE,
+                      found=pl.col("linear") + away * pl.col("width").cast(float) ** (5 / 12)),
+                ("4e",)),
+        },
+    )  # fmt: skip
+
+
 TRAINED: dict[str, Callable[[], Specimen]] = {
     "convergence/any_attack": any_attack,
+    "convergence/best_in_ball": in_ball,
     "convergence/lazy_regime": lazy_regime,
     "convergence/regret_audit": audits,
     "convergence/projected_deep": deep,

@@ -20,6 +20,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
     ),
     "convergence": (
         "any_attack",
+        "best_in_ball",
         "projected_deep",
         "lazy_regime",
         "robust_interpolation",

@@ -83,9 +83,20 @@ class LowRankDeep:
             backs.append(back)
         return self._output(state), list(zip(backs[::-1], inputs, strict=True))
 
-    def move(self, size: Float[Tensor, "B n"], tangents: list[tuple[Tensor, Tensor]]) -> None:
-        """Add sum_i size_i grad f(x_i) to the weights and project on B(R)."""
-        for layer, (back, state) in zip(self.layers, tangents, strict=True):
+    def tangent_grams(self, tangents: list[tuple[Tensor, Tensor]]) -> Float[Tensor, "H B n n"]:
+        """<grad_h f(x_i), grad_h f(x_j)> of each layer: the empirical tangent kernel in parts."""
+        return torch.stack(
+            [
+                layer.inner(back.mT, state.mT, back.mT, state.mT)
+                for layer, (back, state) in zip(self.layers, tangents, strict=True)
+            ]
+        )
+
+    def move(
+        self, sizes: Sequence[Float[Tensor, "B n"]], tangents: list[tuple[Tensor, Tensor]]
+    ) -> None:
+        """Add sum_i size_i grad_h f(x_i) to each layer and project on B(R)."""
+        for layer, size, (back, state) in zip(self.layers, sizes, tangents, strict=True):
             layer.add(size, back.mT, state.mT)
 
     @property
@@ -95,7 +106,7 @@ class LowRankDeep:
 
 
 class _Layer:
-    """W0 + left diag(weights) right' of each run; `gram` is the inner product of right's columns."""
+    """W0 + left diag(weights) right' of each run; `gram`: of right's columns."""
 
     def __init__(
         self,
@@ -130,12 +141,14 @@ class _Layer:
         self.left = torch.cat([self.left, left], 2)
         self.right = torch.cat([self.right, right], 2)
         self.weights = torch.cat([self.weights, size.double()], 1)
-        # <b_i x_i', b_j x_j'> = (b_i'b_j)(x_i'x_j): the new columns only.
-        new = (self.left.mT @ left).double() * (self.right.mT @ self._dual(right.mT).mT).double()
+        new = self.inner(self.left, self.right, left, right)
         old = self.products.shape[1]
-        whole = torch.cat([torch.cat([self.products, new[:, :old]], 2), new.mT], 1)
-        self.products = whole
+        self.products = torch.cat([torch.cat([self.products, new[:, :old]], 2), new.mT], 1)
         self.weights = self.weights * (self.limit / self.norm()).clamp(max=1.0)[:, None]
+
+    def inner(self, left: Tensor, right: Tensor, other: Tensor, others: Tensor) -> Tensor:
+        """<b_i x_i', b_j x_j'> = (b_i'b_j)(x_i'x_j), in float64."""
+        return (left.mT @ other).double() * (right.mT @ self._dual(others.mT).mT).double()
 
     def norm(self) -> Float[Tensor, " B"]:
         w = self.weights
@@ -174,5 +187,6 @@ def descend(
             value, slope = value_and_slope(loss, f.flatten(), labels)
             losses.append(value.reshape(y.shape).mean(1))
             if step < steps:
-                runs.move(-rate / n * slope.reshape(y.shape), tangents)
+                size = -rate / n * slope.reshape(y.shape)
+                runs.move([size] * len(tangents), tangents)
     return torch.stack(losses)

@@ -6,6 +6,7 @@ many z of each perturbation set its minimum over ||D_h||_F <= R/sqrt(m) is a sec
 program, and a lower bound of the minimum with whole sets.
 """
 
+from itertools import pairwise
 from typing import NamedTuple
 
 import clarabel  # compiled, without types: hence the comments below
@@ -53,13 +54,13 @@ def linearised_optimum(
     if str(found.status) not in ("Solved", "AlmostSolved"):
         raise AdvlabError("a cone program that clarabel solves", str(found.status))
     at = np.cumsum([0, *(one.shape[1] for one in factors)])
-    thetas = [np.array(found.x[a:b]) for a, b in zip(at, at[1:], strict=False)]
+    thetas = [np.array(found.x[a:b]) for a, b in pairwise(at)]
     # Columns of a factor F are orthogonal: F'c = theta has the solution c = F (F'F)^-1 theta.
     c = [limit**2 * F @ (theta / (F**2).sum(0)) for F, theta in zip(factors, thetas, strict=True)]
     return LinearisedOptimum(found.obj_val - 1, found.obj_val_dual - 1, np.array(c))
 
 
-def _solve(factors: list[Array], residual: Array, owner: Array, n: int):
+def _solve(factors: list[Array], residual: Array, owner: np.ndarray, n: int):
     """Variables (theta_1, ..., theta_H, s_1, ..., s_n), s_i = 1 + the loss of set i."""
     sizes = [one.shape[1] for one in factors]
     total, points = sum(sizes), len(residual)
@@ -71,7 +72,7 @@ def _solve(factors: list[Array], residual: Array, owner: Array, n: int):
     blocks.append(rows.reshape(3 * points, -1))
     offsets.append(np.column_stack([np.zeros(points), np.ones(points), residual]).ravel())
     cones += [clarabel.SecondOrderConeT(3)] * points  # pyright: ignore[reportAttributeAccessIssue]
-    for first, size in zip(np.cumsum([0, *sizes]), sizes, strict=False):
+    for first, size in zip(np.cumsum(sizes) - sizes, sizes, strict=True):
         ball = np.zeros((size + 1, total + n))
         ball[1:, first : first + size] = -np.eye(size)
         blocks.append(ball)

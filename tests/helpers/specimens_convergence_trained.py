@@ -8,7 +8,12 @@ import numpy as np
 import polars as pl
 from nulls import Null, Specimen
 
-from advlab.papers.convergence.experiments import best_in_ball, projected_deep, regret_audit
+from advlab.papers.convergence.experiments import (
+    best_in_ball,
+    corollary_end_to_end,
+    projected_deep,
+    regret_audit,
+)
 from advlab.papers.convergence.experiments._parts.two_layer_runs import PASSES_PER_STEP
 
 EVERYWHERE = pl.lit(True)
@@ -277,9 +282,54 @@ def in_ball() -> Specimen:
     )  # fmt: skip
 
 
+def corollary() -> Specimen:
+    """Nine settings, eight attacks, six draws: min <= mean <= audited <= proved <= eps."""
+    rng = np.random.default_rng(4)
+    base, rows = corollary_end_to_end.BASE, []
+    moved = [
+        {**base, name: value}
+        for name, values in corollary_end_to_end.SWEEPS.items()
+        for value in values
+    ]
+    for one, attack, seed in product([base, *moved], PASSES_PER_STEP, range(6)):
+        eps, noise = one["eps"], 1 + 0.02 * rng.standard_normal(7)
+        chain = {"least": 0.2, "mean": 0.5, "audited": 0.6, "proved": 0.85}
+        sizes = {"norm": 1.0, "distance": 1.0, "reached": 0.8}
+        values = {name: eps * value for name, value in chain.items()} | sizes
+        noisy = {name: v * w for (name, v), w in zip(values.items(), noise, strict=True)}
+        rows.append({**one, "attack": attack, "seed": seed, **noisy})
+    table = pl.DataFrame(rows, schema_overrides={"n": pl.Int64, "d": pl.Int64})
+    cell = (pl.col("d") == 10) & (pl.col("attack") == "anti")
+    eps = pl.col("eps")
+    return Specimen(
+        table=table,
+        measured=("least", "mean", "audited", "proved", "norm", "distance", "reached"),
+        chance={"least": 0.414, "mean": 0.414, "audited": 0.6, "proved": 0.5, "norm": 1.0,
+                "distance": 1.5, "reached": 1.5},
+        controls={
+            "no training": Null(
+                _with(table, EVERYWHERE, least=0.414, mean=0.414), ("1", "2", "3")),
+            "one attack in one setting that stays above": Null(
+                _with(table, cell, least=1.1 * eps, mean=1.2 * eps), ("1", "2", "3")),
+            "a bound without its distance": Null(
+                _with(table, EVERYWHERE, audited=0.45 * eps), ("3",)),
+            "an audit that is worse than the proof": Null(
+                _with(table, cell, audited=0.9 * eps), ("4",)),
+            "a width that is too small for Theorem 5.2": Null(
+                _with(table, EVERYWHERE, proved=1.1 * eps), ("5",)),
+            "a move of half the length": Null(
+                _with(table, EVERYWHERE, distance=pl.col("distance") / 2), ("6",)),
+            "a network that is not lazy": Null(
+                _with(table, cell, reached=1.3 * pl.col("norm")), ("7",)),
+            "a run that never gets there": Null(_with(table, cell, reached=float("nan")), ("7",)),
+        },
+    )  # fmt: skip
+
+
 TRAINED: dict[str, Callable[[], Specimen]] = {
     "convergence/any_attack": any_attack,
     "convergence/best_in_ball": in_ball,
+    "convergence/corollary_end_to_end": corollary,
     "convergence/lazy_regime": lazy_regime,
     "convergence/regret_audit": audits,
     "convergence/projected_deep": deep,

@@ -24,6 +24,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "projected_deep",
         "lazy_regime",
         "robust_interpolation",
+        "corollary_end_to_end",
         "kernel_parity",
         "robust_capacity",
         "regret_audit",

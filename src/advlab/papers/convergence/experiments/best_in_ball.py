@@ -67,7 +67,7 @@ ABOUT = lab.About(
     },
 )
 EPS, NEAR = 0.05, 0.02
-WIDTHS = {64: 8, 256: 8, 1024: 8, 4096: 4}
+WIDTHS = {64: 6, 256: 6, 1024: 6, 4096: 3}
 """Draws of data and networks by width."""
 DEPTHS = (1, 2, 4)
 
@@ -86,7 +86,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
         for m in sorted(WIDTHS, reverse=True)
         for H in sorted(DEPTHS, reverse=True)
         # One start of the widest fills half a gigabyte.
-        for block in lab.blocks(min(seeds or 10**6, WIDTHS[m]), 1 if m > 1024 else 4)
+        for block in lab.blocks(min(seeds or 10**6, WIDTHS[m]), 1 if m > 1024 else 3)
     ]
 
 

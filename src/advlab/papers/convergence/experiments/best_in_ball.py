@@ -13,9 +13,9 @@ from both sides:
 - a lower bound of the linearised network's optimum, by duality and with finitely many points of
   each cap. As m grows the network is its linearisation (Lemma A.6).
 
-Panels: min_t L_A(W_t) less the best robust loss found, on average over draws. The theorem asks for
-less than eps as m grows; an attack that is not after the worst point may be far below 0. Dashed: 0.
-Last row: how far the best network found is from the linearised optimum.
+Panels: min_t L_A(W_t) less the best robust loss found, on average over draws, with standard errors.
+The theorem asks for less than eps as m grows; an attack that is not after the worst point may be
+far below 0. Dashed: 0. Last row: how far the best network found is from the linearised optimum.
 
 Six points on the sphere of R^3, at least 0.6 apart, labels in turn, caps of radius 0.15, the loss
 sqrt(1 + (f - y)^2) - 1, T = 40 steps of rate 1/(m H), PGD with 3 steps of half the radius. Trained
@@ -101,7 +101,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
         curves(
             rows.filter(R=R, depth=H), "width", "gap", "attack", theory=zero,
             title=f"H = {H}, R = {R:g}", x_title="width m",
-            y_title="min L_A - best L_* found", log_x=True,
+            y_title="min L_A - best L_* found", log_x=True, band="standard error",
         )
         for R in sorted(set(rows["R"]))
         for H in sorted(set(rows["depth"]))

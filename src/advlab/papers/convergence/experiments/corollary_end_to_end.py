@@ -35,7 +35,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Corollary 5.1",
     title="From the tangent kernel to a trained network of the promised loss",
-    seconds={"smoke": 4, "laptop": 240, "paper": 1500},
+    seconds={"smoke": 4, "laptop": 300, "paper": 1500},
     claims={
         "1": empirical(
             "With the R(eps) of the kernel and the width, rate and steps that it gives, every "

@@ -37,5 +37,5 @@ def deep_kernel(c: ArrayLike, depth: int) -> Array:
         shared.append(1 - angle / np.pi)
         rho = np.clip((np.sin(angle) + (np.pi - angle) * rho) / np.pi, -1, 1)
     # Products over the layers from h to H.
-    behind = np.cumprod(np.array(shared)[::-1], axis=0)[::-1]
-    return np.array(cosines) * behind
+    behind = np.cumprod(np.stack(shared)[::-1], axis=0)[::-1]
+    return np.stack(cosines) * behind

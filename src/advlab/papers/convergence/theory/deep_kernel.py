@@ -30,12 +30,13 @@ def deep_kernel(c: ArrayLike, depth: int) -> Array:
         deep_kernel([1.0, 0.5], depth=2).sum(0)  # 2 at c = 1: each layer gives 1
     """
     rho, H = cosine(c), whole("depth", depth)
-    cosines, shared = [], []
+    cosines: list[Array] = []
+    shared: list[Array] = []
     for _ in range(H):
         angle = np.arccos(rho)
         cosines.append(rho)
         shared.append(1 - angle / np.pi)
         rho = np.clip((np.sin(angle) + (np.pi - angle) * rho) / np.pi, -1, 1)
     # Products over the layers from h to H.
-    behind = np.cumprod(np.stack(shared)[::-1], axis=0)[::-1]
+    behind = np.cumprod(np.stack(shared)[::-1], axis=0, dtype=float)[::-1]
     return np.stack(cosines) * behind

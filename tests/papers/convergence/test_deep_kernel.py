@@ -8,7 +8,8 @@ from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generators
 from advlab.papers.convergence.models import DeepReLU
 from advlab.papers.convergence.reductions import LowRankDeep
-from advlab.papers.convergence.theory import deep_kernel, kernel
+from advlab.papers.convergence.theory import kernel
+from advlab.papers.convergence.theory.deep_kernel import deep_kernel
 
 COSINES = np.array([1.0, 0.9, 0.4, 0.0, -0.5, -1.0])
 

@@ -14,7 +14,6 @@ from .assumptions import on_unit_sphere as on_unit_sphere
 from .assumptions import two_layer_theorem as two_layer_theorem
 from .caps import OverlappingCaps as OverlappingCaps
 from .caps import overlapping_caps as overlapping_caps
-from .deep_kernel import deep_kernel as deep_kernel
 from .features import RandomFeatures as RandomFeatures
 from .features import feature_error_bound as feature_error_bound
 from .features import random_features as random_features

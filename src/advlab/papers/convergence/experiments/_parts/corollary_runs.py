@@ -29,7 +29,7 @@ FIT, RATE, WIDTH = 1 / 2, 1 / 8, 3 / 8
 what the first leaves over these two make m T smallest."""
 
 
-class Run(two_layer_runs.Case):
+class TwoLayerRun(two_layer_runs.Case):
     """A training whose width, rate and steps the corollary has given."""
 
     dtype: ClassVar[torch.dtype] = torch.float64
@@ -57,9 +57,9 @@ class Case(lab.Case):
         """The distance from the labels at which the loss sqrt(1 + u^2) - 1 is FIT eps."""
         return math.sqrt((1 + FIT * self.eps) ** 2 - 1)
 
-    def run(self, width: int = 2, rate: float = 1.0, steps: int = 1) -> Run:
+    def run(self, width: int = 2, rate: float = 1.0, steps: int = 1) -> TwoLayerRun:
         data = self.model_dump(include={"n", "d", "radius", "separation", "searched"})
-        return Run(width=width, rate=rate, steps=steps, **data, seed=self.seed,
+        return TwoLayerRun(width=width, rate=rate, steps=steps, **data, seed=self.seed,
                    replicates=self.replicates)  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def _fits(case: Case) -> list[theory.RobustFit]:
     ]  # fmt: skip
 
 
-def _sized(case: Case, R: float) -> Run:
+def _sized(case: Case, R: float) -> TwoLayerRun:
     """m, alpha and T of Theorem 5.1 with its constants, for the largest R of the draws."""
     unit = descent(2, 1.0)
     rate = RATE * case.eps / unit.jitter
@@ -128,7 +128,7 @@ def _sized(case: Case, R: float) -> Run:
     return case.run(width, rate, steps)
 
 
-def _built(run: Run, fits: list[theory.RobustFit]) -> Stack:
+def _built(run: TwoLayerRun, fits: list[theory.RobustFit]) -> Stack:
     """The networks of Theorem 5.2 on the very start that is trained."""
     goal = copy.deepcopy(run.networks(NAME))
     weight, top = goal.get_parameter("weight"), dict(goal.named_buffers())["top"]
@@ -140,7 +140,7 @@ def _built(run: Run, fits: list[theory.RobustFit]) -> Stack:
     return goal
 
 
-def _search(run: Run) -> Attack:
+def _search(run: TwoLayerRun) -> Attack:
     """The worst case: of the whole cap up to three dimensions, by PGD from below beyond."""
     return run.oracle if run.d <= 3 else PGD(steps=20, step_size=0.2, restarts=3)
 

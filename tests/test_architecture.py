@@ -107,7 +107,7 @@ FOR_EVERYBODY = {
     "testing": "laws for the parts of users",
 }
 NOT_YET_REACHED: dict[str, str] = {
-    "advlab.papers.convergence.theory.deep_kernel": "the deep kernel is held to wide networks by tests",
+    "advlab.papers.convergence.theory.deep_kernel": "so far held to wide networks by its tests",
 }
 
 

@@ -2,12 +2,18 @@
 
 import math
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import polars as pl
 from nulls import Null, Specimen
 
-from advlab.papers.convergence.experiments import projected_deep, regret_audit
+from advlab.papers.convergence.experiments import (
+    best_in_ball,
+    corollary_end_to_end,
+    projected_deep,
+    regret_audit,
+)
 from advlab.papers.convergence.experiments._parts.two_layer_runs import PASSES_PER_STEP
 
 EVERYWHERE = pl.lit(True)
@@ -235,8 +241,95 @@ def deep() -> Specimen:
     )  # fmt: skip
 
 
+def in_ball() -> Specimen:
+    """Every attack, depth and R: PGD ends at the best loss found, others below it."""
+    rng = np.random.default_rng(3)
+    rows = []
+    for m, draws in best_in_ball.WIDTHS.items():
+        for depth, R, seed in product(best_in_ball.DEPTHS, (0.5, 2.0), range(draws)):
+            linear = 0.4 / R + 0.01 * rng.standard_normal()
+            found = linear + 0.3 * m**-0.5 * (1 + 0.1 * rng.standard_normal())
+            for attack in PASSES_PER_STEP:
+                below = 0.0 if attack == "pgd" else 0.1
+                least = found - below + 0.005 * rng.standard_normal()
+                rows.append((attack, m, depth, R, seed, 1.0, least, found, linear, linear - 1e-9))
+    names = ["attack", "width", "depth", "R", "seed", "first", "least", "found", "linear", "bound"]
+    table = pl.DataFrame(rows, schema=names, orient="row")
+    pgd = pl.col("attack") == "pgd"
+    cell = (pl.col("depth") == 4) & (pl.col("R") == 2.0) & (pl.col("attack") == "anti")
+    away = pl.col("found") - pl.col("linear")
+    return Specimen(
+        table=table,
+        measured=("first", "least", "found", "linear", "bound"),
+        controls={
+            "no training": Null(
+                _with(table, EVERYWHERE, least=pl.col("first")), ("4a", "4b", "4c")),
+            "one attack that does not converge": Null(
+                _with(table, cell, least=pl.col("found") + 0.1), ("4a", "4b")),
+            "a run that diverged": Null(_with(table, cell, least=float("nan")), ("4a", "4b")),
+            "a search that misses the best network": Null(
+                _with(table, EVERYWHERE, least=pl.col("least") + 0.1, found=pl.col("found") + 0.1),
+                ("4b", "4d")),
+            "an attack that is not after the worst": Null(
+                _with(table, pgd, least=pl.col("least") - 0.1), ("4c",)),
+            "a network that is not linear at any width": Null(
+                _with(table, EVERYWHERE, found=pl.col("linear") + 0.05), ("4d", "4e")),
+            "the exponent -1/12": Null(
+                _with(table, EVERYWHERE,
+                      found=pl.col("linear") + away * pl.col("width").cast(float) ** (5 / 12)),
+                ("4e",)),
+        },
+    )  # fmt: skip
+
+
+def corollary() -> Specimen:
+    """Nine settings, eight attacks, six draws: min <= mean <= audited <= proved <= eps."""
+    rng = np.random.default_rng(4)
+    base, rows = corollary_end_to_end.BASE, []
+    moved = [
+        {**base, name: value}
+        for name, values in corollary_end_to_end.SWEEPS.items()
+        for value in values
+    ]
+    for one, attack, seed in product([base, *moved], PASSES_PER_STEP, range(6)):
+        eps, noise = one["eps"], 1 + 0.02 * rng.standard_normal(7)
+        chain = {"least": 0.2, "mean": 0.5, "audited": 0.6, "proved": 0.85}
+        sizes = {"norm": 1.0, "distance": 1.0, "reached": 0.8}
+        values = {name: eps * value for name, value in chain.items()} | sizes
+        noisy = {name: v * w for (name, v), w in zip(values.items(), noise, strict=True)}
+        rows.append({**one, "attack": attack, "seed": seed, **noisy})
+    table = pl.DataFrame(rows, schema_overrides={"n": pl.Int64, "d": pl.Int64})
+    cell = (pl.col("d") == 10) & (pl.col("attack") == "anti")
+    eps = pl.col("eps")
+    return Specimen(
+        table=table,
+        measured=("least", "mean", "audited", "proved", "norm", "distance", "reached"),
+        chance={"least": 0.414, "mean": 0.414, "audited": 0.6, "proved": 0.5, "norm": 1.0,
+                "distance": 1.5, "reached": 1.5},
+        controls={
+            "no training": Null(
+                _with(table, EVERYWHERE, least=0.414, mean=0.414), ("1", "2", "3")),
+            "one attack in one setting that stays above": Null(
+                _with(table, cell, least=1.1 * eps, mean=1.2 * eps), ("1", "2", "3")),
+            "a bound without its distance": Null(
+                _with(table, EVERYWHERE, audited=0.45 * eps), ("3",)),
+            "an audit that is worse than the proof": Null(
+                _with(table, cell, audited=0.9 * eps), ("4",)),
+            "a width that is too small for Theorem 5.2": Null(
+                _with(table, EVERYWHERE, proved=1.1 * eps), ("5",)),
+            "a move of half the length": Null(
+                _with(table, EVERYWHERE, distance=pl.col("distance") / 2), ("6",)),
+            "a network that is not lazy": Null(
+                _with(table, cell, reached=1.3 * pl.col("norm")), ("7",)),
+            "a run that never gets there": Null(_with(table, cell, reached=float("nan")), ("7",)),
+        },
+    )  # fmt: skip
+
+
 TRAINED: dict[str, Callable[[], Specimen]] = {
     "convergence/any_attack": any_attack,
+    "convergence/best_in_ball": in_ball,
+    "convergence/corollary_end_to_end": corollary,
     "convergence/lazy_regime": lazy_regime,
     "convergence/regret_audit": audits,
     "convergence/projected_deep": deep,

@@ -20,9 +20,11 @@ ITEMS: dict[str, tuple[str, ...]] = {
     ),
     "convergence": (
         "any_attack",
+        "best_in_ball",
         "projected_deep",
         "lazy_regime",
         "robust_interpolation",
+        "corollary_end_to_end",
         "kernel_parity",
         "robust_capacity",
         "regret_audit",

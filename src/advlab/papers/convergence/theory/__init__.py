@@ -28,6 +28,8 @@ from .kernels import closed_forms as closed_forms
 from .kernels import gram as gram
 from .kernels import kernel as kernel
 from .kernels import kernel_slope as kernel_slope
+from .linearised_optimum import LinearisedOptimum as LinearisedOptimum
+from .linearised_optimum import linearised_optimum as linearised_optimum
 from .parity import Parity as Parity
 from .parity import Ranks as Ranks
 from .parity import lifted as lifted

@@ -41,7 +41,7 @@ def least_norm(gram: ArrayLike, y: ArrayLike, eps: Scalar) -> LeastNorm:
         raise AdvlabError(
             "a square Gram matrix and as many targets", f"{matrix.shape} and {target.shape}"
         )
-    status, multipliers = _program(_factor(matrix), target, width)
+    status, multipliers = _program(gram_factor(matrix), target, width)
     if status != "solved":
         nothing = np.full(len(target), np.nan)
         return LeastNorm(nothing, np.inf if status == "infeasible" else np.nan, status)
@@ -51,7 +51,8 @@ def least_norm(gram: ArrayLike, y: ArrayLike, eps: Scalar) -> LeastNorm:
     return LeastNorm(a, float(np.sqrt(max(a @ matrix @ a, 0.0))), status)
 
 
-def _factor(matrix: Array) -> Array:
+def gram_factor(matrix: Array) -> Array:
+    """F with F F' = K up to rounding; its columns are orthogonal."""
     values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
     kept = values > CUT * values[-1]
     return vectors[:, kept] * np.sqrt(values[kept])

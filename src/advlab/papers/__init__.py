@@ -71,6 +71,8 @@ ITEMS: dict[str, tuple[str, ...]] = {
     "purification": (
         "clean_then_adversarial",
         "radius_curves",
+        "any_attacker",
+        "causality",
         "pure_start",
         "random_start",
         "lottery_tickets",

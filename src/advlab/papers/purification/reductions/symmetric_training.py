@@ -13,11 +13,11 @@ from dataclasses import dataclass
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from ....core.errors import AdvlabError
 from ....core.randomness import Rng, normal
-from ....losses import PerExample, value_and_slope
+from ....losses import ModelLoss, PerExample, value_and_slope
 from ....models import Stack
 from ....threats import Threat
 from ....training.objectives import AttackedObjective, StepContext
@@ -130,6 +130,10 @@ class SymmetricLoss:
                 direction.append(sparse_product(slopes, net.weight))
             value, slope = value_and_slope(self.loss, torch.cat(f), self.y)
         return value, torch.cat(direction).mul_(slope[:, None])
+
+    def under(self, model: nn.Module) -> ModelLoss:
+        """The same examples under another model, for attacks that transfer."""
+        return ModelLoss(model, self.y, self.loss)
 
     def weight_gradient(
         self, x: Float[Tensor, "rows d"], noise: Rng | None = None

@@ -217,7 +217,7 @@ def accuracies_under_attack(
     ball, x, y = problem.preset.ball, problem.test_x, problem.test_y
     rngs = generators(problem.stream, "worst", seeds=problem.seeds)
     found = measures.survival(nets, x, y, ball, problem.direction, rngs, steps)
-    each = zip(_each(nets), x, y, strict=True)
+    each = zip(each_net(nets), x, y, strict=True)
     certified = torch.stack(
         [measures.certified(one, rows, labels, ball) for one, rows, labels in each]
     )
@@ -228,7 +228,7 @@ def accuracies_under_attack(
     return accuracies | {"disorder": disorder}
 
 
-def _each(nets: measures.Nets) -> list[measures.Nets]:
+def each_net(nets: measures.Nets) -> list[measures.Nets]:
     """One by one: all pre-activations of a stack at once would be large."""
     parts = zip(nets.weight, nets.bias, nets.sigma, strict=True)
     return [measures.Nets(*part) for part in parts]
@@ -264,7 +264,7 @@ def neuron_statistics(problem: SparseProblem, nets: measures.Nets) -> dict[str, 
 
 def _participation(problem: SparseProblem, nets: measures.Nets) -> Tensor:
     """How many atoms an l2 FGM perturbation spreads over: it is along the input gradient."""
-    each = zip(_each(nets), problem.test_x, problem.M, strict=True)
+    each = zip(each_net(nets), problem.test_x, problem.M, strict=True)
     return measures.participation(torch.stack([one.gradient(x) @ M for one, x, M in each])).mean(-1)
 
 

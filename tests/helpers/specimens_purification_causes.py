@@ -1,0 +1,136 @@
+"""Specimens of purification's attackers and interventions: tables in which the claims hold."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import polars as pl
+from nulls import Null, Specimen
+
+from advlab.papers.purification.experiments import any_attacker, causality
+
+SEEDS = 5
+
+
+def noisy(value: float, seed: int = 0) -> np.ndarray:
+    """One value per seed, a little apart; zeros stay zeros."""
+    return value * (1 + 1e-4 * np.random.default_rng(seed).standard_normal(SEEDS))
+
+
+# Attackers: clean, own, worst, certified accuracy; gap, floor and dense/top.
+
+JUDGED = ("clean", "own", "worst", "certified", "linearity gap", "FGM floor", "dense over top")
+NETWORKS = {
+    "clean network": (1.0, None, 0.19, 0.01, 5.4, 0.0, 9.7),
+    "no attack": (1.0, 0.18, 0.16, 0.0, 6.6, 0.0, 10.4),
+    "random draw": (1.0, 1.0, 0.16, 0.0, 6.4, 0.0, 10.2),
+    "universal": (0.46, 1.0, 0.1, 0.0, 8.5, 0.0, -2.2),
+    "transfer": (0.4, 1.0, 0.1, 0.0, 9.4, 0.0, -2.6),
+    "FGM": (0.97, 0.78, 0.72, 0.4, 0.5, 0.65, 2.0),
+    "PGD": (0.97, 0.75, 0.73, 0.41, 0.46, 0.66, 1.9),
+}
+UNDER = {f"under {name}": 0.2 for name in any_attacker.OWN}
+Changes = Mapping[str, Mapping[str, float]]
+
+
+def attacked(changes: Changes | None = None) -> pl.DataFrame:
+    """One row per network and seed, with some numbers of some networks changed."""
+    rows = []
+    for name, values in NETWORKS.items():
+        row = dict(zip(JUDGED, values, strict=True)) | {"disorder": 0.0}
+        row |= UNDER if name == any_attacker.BEFORE else {}
+        row |= (changes or {}).get(name, {})
+        numbers = {key: noisy(value) for key, value in row.items() if value is not None}
+        rows.append(pl.DataFrame({"part": "end", "attacker": name, "seed": range(SEEDS)} | numbers))
+    return pl.concat(rows, how="diagonal")
+
+
+def any_attacker_specimen() -> Specimen:
+    untrained = dict(zip(JUDGED[2:], NETWORKS["no attack"][2:], strict=True))
+    nothing = dict.fromkeys(any_attacker.FOUND, untrained | {"own": 0.2, "clean": 1.0})
+    treated = tuple(label for label in any_attacker.ABOUT.claims
+                    if label not in ("12/random", "order"))  # fmt: skip
+    robust = {"worst": 0.7, "own": 0.75, "clean": 0.97}
+    return Specimen(
+        table=attacked(),
+        measured=(*JUDGED, *UNDER, "disorder"),
+        chance=dict.fromkeys((*JUDGED, *UNDER), 0.5),
+        controls={
+            "as many more clean steps": Null(attacked(nothing), treated),
+            "any attacker is as good": Null(
+                attacked(dict.fromkeys(("random draw", "universal", "transfer"), robust)),
+                ("12", "12/random", "12/leak"),
+            ),
+            "FGM that is overfitted": Null(
+                attacked({"FGM": {"worst": 0.36, "certified": 0.1, "FGM floor": 0.1}}),
+                ("b/worst", "b/pgd", "b/certified", "F.2/floor"),
+            ),
+        },
+        bugs={"a certificate that is wrong once": Null(
+            attacked({"FGM": {"disorder": 1.0}}), ("order",))},
+    )  # fmt: skip
+
+
+# Interventions: clean and worst accuracy, dense/top, the largest part along M w*.
+
+MADE = {
+    causality.CLEAN: (1.0, 0.19, 9.7, 1.0),
+    causality.CONTROL: (1.0, 0.17, 10.4, 1.0),
+    causality.OTHER: (1.0, 0.19, 9.6, 1.0),
+    causality.LENGTHS: (1.0, 0.2, 9.7, 1.0),
+    causality.TAKEN: (0.97, 0.6, 2.0, 0.3),
+    causality.REMOVED: (0.95, 0.58, -0.2, 0.0),
+    causality.PURE: (0.97, 0.7, 1.9, 0.3),
+    causality.FEWER: (0.97, 0.69, 1.9, 0.3),
+    causality.DIRECTIONS: (0.97, 0.68, 1.9, 0.3),
+    causality.NOISE: (0.97, 0.66, 1.9, 0.3),
+    causality.GIVEN: (1.0, 0.27, 9.0, 1.0),
+}
+SHOWN = ("clean", "worst", "dense over top", "largest part")
+
+
+def intervened(changes: Mapping[str, tuple] | None = None, slope: float = -0.3) -> pl.DataFrame:
+    """One row per network and seed, some networks changed; doses with a slope."""
+    rows = []
+    for name, values in {**MADE, **(changes or {})}.items():
+        numbers = {key: noisy(value) for key, value in zip(SHOWN, values, strict=True)}
+        rows.append(pl.DataFrame({"network": name, "seed": range(SEEDS), **numbers}))
+    for dose in causality.DOSES:
+        worst = noisy(0.6 + slope * dose, int(100 * dose))
+        rows.append(pl.DataFrame({"network": "dosed", "dose": dose, "seed": range(SEEDS),
+                                  "clean": noisy(0.95), "worst": worst}))  # fmt: skip
+    return pl.concat(rows, how="diagonal")
+
+
+def causality_specimen() -> Specimen:
+    same, pure = MADE[causality.CLEAN], MADE[causality.PURE]
+    no_effect = {causality.REMOVED: same, causality.GIVEN: pure}
+    any_direction = {causality.OTHER: (0.95, 0.5, 9.0, 1.0), causality.NOISE: (0.97, 0.4, 1.9, 0.3)}
+    elsewhere = {causality.FEWER: (0.97, 0.4, 1.9, 0.3), causality.LENGTHS: (1.0, 0.5, 9.7, 1.0),
+                 causality.CONTROL: (1.0, 0.4, 8.0, 1.0)}  # fmt: skip
+    return Specimen(
+        table=intervened(),
+        measured=SHOWN,
+        chance={"clean": 0.5, "worst": 0.5, "dense over top": 5.0},
+        controls={
+            "mixtures that do nothing": Null(
+                intervened(no_effect, 0.0), ("remove", "transplant", "dose", "clean")
+            ),
+            "any direction would do": Null(
+                intervened(any_direction), ("remove/control", "transplant/control")
+            ),
+            "recruits, lengths or time do it": Null(
+                intervened(elsewhere), ("recruits", "lengths", "more_clean")
+            ),
+            "no adversarial training": Null(
+                intervened({causality.PURE: same}), ("remove", "transplant", "recruits")
+            ),
+        },
+        bugs={"a direction that is not of length 1": Null(
+            intervened({causality.REMOVED: (0.95, 0.58, -0.2, 0.2)}), ("projection",))},
+    )  # fmt: skip
+
+
+SPECIMENS: dict[str, Callable[[], Specimen]] = {
+    "purification/any_attacker": any_attacker_specimen,
+    "purification/causality": causality_specimen,
+}

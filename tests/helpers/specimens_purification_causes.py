@@ -6,7 +6,11 @@ import numpy as np
 import polars as pl
 from nulls import Null, Specimen
 
-from advlab.papers.purification.experiments import any_attacker, causality
+from advlab.papers.purification.experiments import (
+    any_attacker,
+    causality,
+    noise_and_dictionaries,
+)
 
 SEEDS = 5
 
@@ -130,7 +134,47 @@ def causality_specimen() -> Specimen:
     )  # fmt: skip
 
 
+# Noise and dictionaries.
+
+BOTH = {
+    "clean: clean": 0.98, "clean: universal": 0.2, "clean: worst": 0.19,
+    "clean: dense over top": 9.0, "FGM: clean": 0.95, "FGM: worst": 0.6,
+    "FGM: dense over top": 2.0, "linear": 0.86,
+}  # fmt: skip
+
+
+def disturbed(changes: Mapping[str, float] | None = None) -> pl.DataFrame:
+    """One row per setting and seed, the same in all of them but for a little noise."""
+    row = {name: noisy(value) for name, value in {**BOTH, **(changes or {})}.items()}
+    return pl.concat(
+        pl.DataFrame({"setting": name, "d": 128, "seed": range(SEEDS), **row})
+        for name in noise_and_dictionaries.CHANGES
+    )
+
+
+def noise_and_dictionaries_specimen() -> Specimen:
+    nothing = {"FGM: clean": 0.98, "FGM: worst": 0.17, "FGM: dense over top": 9.5}
+    gains = ("5.3/noise", "5.2/noise", "5.3/dictionaries", "5.3/margin", "T_f/adversarial")
+    robust = {"clean: universal": 0.9, "clean: worst": 0.7}
+    return Specimen(
+        table=disturbed(),
+        measured=tuple(BOTH),
+        chance=dict.fromkeys(BOTH, 0.5),
+        controls={
+            "as many more clean steps": Null(disturbed(nothing), gains),
+            "clean networks that are robust": Null(
+                disturbed(robust), ("5.1/noise", "5.1/dictionaries", "T_f", "T_f/adversarial")
+            ),
+            "a linear rule that is as good": Null(disturbed({"linear": 0.97}), ("3",)),
+            "accuracy that is paid": Null(
+                disturbed({"FGM: clean": 0.7}), ("5.3/kept", "5.3/margin/kept")
+            ),
+        },
+    )
+
+
 SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "purification/any_attacker": any_attacker_specimen,
     "purification/causality": causality_specimen,
+    "purification/noise_and_dictionaries": noise_and_dictionaries_specimen,
 }

@@ -73,6 +73,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "radius_curves",
         "any_attacker",
         "causality",
+        "noise_and_dictionaries",
         "pure_start",
         "random_start",
         "lottery_tickets",

@@ -78,6 +78,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "random_start",
         "lottery_tickets",
         "dimension_trends",
+        "lemmas",
         "linear_and_ntk",
         "linf_threats",
         "fig1",

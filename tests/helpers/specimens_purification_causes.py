@@ -45,7 +45,11 @@ def attacked(changes: Changes | None = None) -> pl.DataFrame:
         row |= UNDER if name == any_attacker.BEFORE else {}
         row |= (changes or {}).get(name, {})
         numbers = {key: noisy(value) for key, value in row.items() if value is not None}
-        rows.append(pl.DataFrame({"part": "end", "attacker": name, "seed": range(SEEDS)} | numbers))
+        rows.append(
+            pl.DataFrame(
+                {"part": "end", "attacker": name, "d": 128, "seed": range(SEEDS)} | numbers
+            )
+        )
     return pl.concat(rows, how="diagonal")
 
 
@@ -66,7 +70,7 @@ def any_attacker_specimen() -> Specimen:
                 ("12", "12/random", "12/leak"),
             ),
             "FGM that is overfitted": Null(
-                attacked({"FGM": {"worst": 0.36, "certified": 0.1, "FGM floor": 0.1}}),
+                attacked({"FGM": {"worst": 0.36, "certified": 0.0, "FGM floor": 0.01}}),
                 ("b/worst", "b/pgd", "b/certified", "F.2/floor"),
             ),
         },
@@ -81,13 +85,14 @@ MADE = {
     causality.CLEAN: (1.0, 0.19, 9.7, 1.0),
     causality.CONTROL: (1.0, 0.17, 10.4, 1.0),
     causality.OTHER: (1.0, 0.19, 9.6, 1.0),
-    causality.LENGTHS: (1.0, 0.2, 9.7, 1.0),
+    causality.LENGTHS: (1.0, 0.6, 7.7, 1.0),
     causality.TAKEN: (0.97, 0.6, 2.0, 0.3),
     causality.REMOVED: (0.95, 0.58, -0.2, 0.0),
     causality.PURE: (0.97, 0.7, 1.9, 0.3),
     causality.FEWER: (0.97, 0.69, 1.9, 0.3),
-    causality.DIRECTIONS: (0.97, 0.68, 1.9, 0.3),
-    causality.NOISE: (0.97, 0.66, 1.9, 0.3),
+    causality.DIRECTIONS: (0.97, 0.38, 5.2, 1.0),
+    causality.SHARED: (0.9, 0.2, 1.9, 0.3),
+    causality.NOISE: (0.97, 0.55, 1.9, 0.3),
     causality.GIVEN: (1.0, 0.27, 9.0, 1.0),
 }
 SHOWN = ("clean", "worst", "dense over top", "largest part")
@@ -98,7 +103,7 @@ def intervened(changes: Mapping[str, tuple] | None = None, slope: float = -0.3) 
     rows = []
     for name, values in {**MADE, **(changes or {})}.items():
         numbers = {key: noisy(value) for key, value in zip(SHOWN, values, strict=True)}
-        rows.append(pl.DataFrame({"network": name, "seed": range(SEEDS), **numbers}))
+        rows.append(pl.DataFrame({"network": name, "d": 128, "seed": range(SEEDS), **numbers}))
     for dose in causality.DOSES:
         worst = noisy(0.6 + slope * dose, int(100 * dose))
         rows.append(pl.DataFrame({"network": "dosed", "dose": dose, "seed": range(SEEDS),
@@ -108,9 +113,10 @@ def intervened(changes: Mapping[str, tuple] | None = None, slope: float = -0.3) 
 
 def causality_specimen() -> Specimen:
     same, pure = MADE[causality.CLEAN], MADE[causality.PURE]
-    no_effect = {causality.REMOVED: same, causality.GIVEN: pure}
-    any_direction = {causality.OTHER: (0.95, 0.5, 9.0, 1.0), causality.NOISE: (0.97, 0.4, 1.9, 0.3)}
-    elsewhere = {causality.FEWER: (0.97, 0.4, 1.9, 0.3), causality.LENGTHS: (1.0, 0.5, 9.7, 1.0),
+    no_effect = {causality.REMOVED: same, causality.GIVEN: pure, causality.SHARED: pure,
+                 causality.LENGTHS: same, causality.DIRECTIONS: pure}  # fmt: skip
+    any_direction = {causality.OTHER: (0.95, 0.5, 9.0, 1.0), causality.NOISE: (0.9, 0.27, 1.9, 0.3)}
+    elsewhere = {causality.FEWER: (0.97, 0.4, 1.9, 0.3),
                  causality.CONTROL: (1.0, 0.4, 8.0, 1.0)}  # fmt: skip
     return Specimen(
         table=intervened(),
@@ -118,14 +124,13 @@ def causality_specimen() -> Specimen:
         chance={"clean": 0.5, "worst": 0.5, "dense over top": 5.0},
         controls={
             "mixtures that do nothing": Null(
-                intervened(no_effect, 0.0), ("remove", "transplant", "dose", "clean")
+                intervened(no_effect, 0.0),
+                ("remove", "transplant", "shared", "lengths", "dose", "clean"),
             ),
             "any direction would do": Null(
                 intervened(any_direction), ("remove/control", "transplant/control")
             ),
-            "recruits, lengths or time do it": Null(
-                intervened(elsewhere), ("recruits", "lengths", "more_clean")
-            ),
+            "recruits or time do it": Null(intervened(elsewhere), ("recruits", "more_clean")),
             "no adversarial training": Null(
                 intervened({causality.PURE: same}), ("remove", "transplant", "recruits")
             ),

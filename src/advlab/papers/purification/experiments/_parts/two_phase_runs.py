@@ -22,7 +22,7 @@ from ... import measures
 from ...data import SparseCoding
 from ...reductions import SymmetricLoss
 from ...theory import regime
-from .presets import PRESETS, Phase, Preset, SparseProblem
+from .presets import PRESETS, Phase, Preset, SparseProblem, scaled
 
 PresetName = Literal["random", "wide_margin", "dictionary"]
 CLEAN, ADVERSARIAL, CONTROL = "clean", "adversarial", "control"
@@ -63,6 +63,17 @@ class Case(lab.Case):
     def problem(self, stream: str) -> SparseProblem:
         """The data and networks of this case's seeds, from random streams of this name."""
         return SparseProblem.draw(self.settings, self.seeds, f"{stream} {self.preset}", self.tests)
+
+
+class ScaledCase(Case):
+    """The preset `random` scaled to another dimension."""
+
+    d: PositiveInt = 256
+
+    @property
+    def settings(self) -> Preset:
+        """The scaled preset, or a tiny one."""
+        return _tiny(PRESETS[self.preset]) if self.tiny else scaled(self.d)
 
 
 TINY = {"tiny": True, "tests": 60}

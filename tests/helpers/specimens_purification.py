@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 import polars as pl
 from nulls import Null, Specimen
+from specimens_purification_causes import SPECIMENS as CAUSES
 from specimens_purification_images import SPECIMENS as IMAGES
 from specimens_purification_others import SPECIMENS as OTHERS
 
@@ -115,5 +116,6 @@ def clean_then_adversarial() -> Specimen:
 SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "purification/clean_then_adversarial": clean_then_adversarial,
     **OTHERS,
+    **CAUSES,
     **IMAGES,
 }

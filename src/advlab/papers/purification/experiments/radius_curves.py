@@ -32,7 +32,7 @@ from ._parts.clean_then_adversarial_claims import PRESET_ORDER, WORDS
 from ._parts.conditions import REDUCED, assumptions_of, presets_of
 from ._parts.linear_and_ntk_runs import RECIPES, linear_accuracy, tangent
 from ._parts.presets import PRESETS, SparseProblem
-from ._parts.two_phase_runs import TINY, frozen, with_theory_note
+from ._parts.two_phase_runs import TINY, each_net, frozen, with_theory_note
 from ._parts.two_phase_runs import Case as TwoPhaseCase
 
 LINEAR, POLYNOMIAL, KERNEL = "linear (exact)", "polynomial, degree 3", "tangent kernel, adversarial"
@@ -122,24 +122,11 @@ def _classifiers(
     return {
         POLYNOMIAL: [PolynomialOracle(M, w) for M, w in hidden],
         KERNEL: [kernels.replicate(r) for r in range(len(problem.seeds))],
-        CLEAN_NET: _firing(problem, clean),
-        PURE_NET: _firing(problem, frozen(nets)),
+        CLEAN_NET: each_net(clean),
+        PURE_NET: each_net(frozen(nets)),
         ORACLE: [measures.Nets.at((M * w).mT, bias) for M, w in hidden],
         THRESHOLDED: [ThresholdedOracle(M, w, bias) for M, w in hidden],
     }
-
-
-def _firing(problem: SparseProblem, nets: measures.Nets) -> list[measures.Nets]:
-    """Without the neurons that no point of the largest balls opens: they add nothing there."""
-    reach = SHARES[-1] * problem.preset.tau
-    found = []
-    for x, weight, bias, sigma in zip(
-        problem.test_x, nets.weight, nets.bias, nets.sigma, strict=True
-    ):
-        # Rounding: a neuron within a few bits of its bias counts as one that fires.
-        largest = (x @ weight.mT).abs().amax(0) + reach * weight.norm(dim=1)
-        found.append(measures.Nets(weight[largest * (1 + 1e-4) >= bias], bias, sigma))
-    return found
 
 
 def _curve(

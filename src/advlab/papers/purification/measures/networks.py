@@ -9,8 +9,10 @@ from torch import Tensor, nn
 from ....core.errors import AdvlabError
 from ....losses import ModelLoss, margin
 from ....models import Stack
+from ....threats import Ball
 from ..models import SymmetricReLU
 from ..models.symmetric_relu import gate, pair
+from ..reductions.sparse_products import sparse_product
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,18 @@ class Nets:
     ) -> tuple[Float[Tensor, "*R n"], Float[Tensor, "*R n d"]]:
         """f and its gradient in x, from the same pre-activations."""
         u = self.inner(x)
-        return self.units(u).sum(-1), self.gates(u) @ self.weight
+        if self.smooth or u.ndim > 2:
+            return self.units(u).sum(-1), self.gates(u) @ self.weight
+        units = self.units(u)
+        return units.sum(-1), sparse_product(units != 0, self.weight)
+
+    def firing(self, x: Float[Tensor, "n d"], ball: Ball) -> "Nets":
+        """One network without the neurons that are off in the whole ball around every input."""
+        if self.smooth or self.weight.ndim > 2 or not ball.within_radius:
+            return self
+        largest = self.inner(x).abs().amax(0) + ball.radius * ball.dual_norm(self.weight)
+        # Rounding: a neuron within a few bits of its bias counts as one that fires.
+        return replace(self, weight=self.weight[largest * (1 + 1e-4) >= self.bias])
 
 
 def _wide(values: Float[Tensor, "*R"]) -> Float[Tensor, "*R 1 1"]:

@@ -4,7 +4,7 @@
 opposite). An example leaves the search as soon as one attack breaks it: only survivors cost time.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -79,10 +79,12 @@ def survival(
         noise.reshape(-1, *x.shape[-2:]),
         strict=True,
     )
-    found = [
-        _survival(margin_of(replicate(model, r), labels), rows, labels, ball, way, guess, steps)
-        for r, (rows, labels, way, guess) in enumerate(parts)
-    ]
+    found = []
+    for r, (rows, labels, way, guess) in enumerate(parts):
+        loss = margin_of(replicate(model, r), labels)
+        if isinstance(loss, NetMargin):
+            loss = replace(loss, nets=loss.nets.firing(rows, ball))
+        found.append(_survival(loss, rows, labels, ball, way, guess, steps))
     return Survival(
         **{name: torch.stack([vars(f)[name] for f in found]).reshape(y.shape) for name in NAMES}
     )

@@ -165,11 +165,13 @@ def unfiltered_accuracy(problem: SparseProblem, nets: measures.Nets) -> dict[str
     return {"unfiltered": (y * nets.value(x) > 0).double().mean(-1)}
 
 
-def linearity(problem: SparseProblem, nets: measures.Nets) -> dict[str, Tensor]:
+def linearity(
+    problem: SparseProblem, nets: measures.Nets, points: int = SHOWN
+) -> dict[str, Tensor]:
     """Lemma F.11's gap, the largest at the FGM, the universal and the PGD point, its mean over
     inputs; and the share of inputs at which Corollary F.2's argument goes through.
     """
-    x, y, ball = problem.test_x[:, :SHOWN], problem.test_y[:, :SHOWN], problem.preset.ball
+    x, y, ball = problem.test_x[:, :points], problem.test_y[:, :points], problem.preset.ball
     rngs = generators(problem.stream, "linearity", seeds=problem.seeds)
     loss, rows = measures.margin_of(nets, y.flatten()), x.flatten(0, 1)
 

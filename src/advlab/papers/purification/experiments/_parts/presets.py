@@ -203,6 +203,10 @@ class SparseProblem:
 
     `draw` makes one; `networks` gives the networks at initialisation, `train_clean` and
     `train_adversarial` are Algorithms 1 and 2.
+
+    Under l2 threats a rotation changes nothing: lengths, balls and products are the same. So where
+    M is orthogonal all is expressed in its basis, in which inputs without noise are sparse: x is
+    M'x, the network's weights are W M, and M itself is the identity.
     """
 
     preset: Preset
@@ -217,6 +221,8 @@ class SparseProblem:
     test_y: Tensor
     test_z: Tensor
     stream: str
+    basis: Tensor | None = None
+    """(R, d, d): the dictionaries as drawn, if all is expressed in their bases."""
 
     @classmethod
     def draw(
@@ -226,6 +232,7 @@ class SparseProblem:
         stream: str,
         tests: int = 2000,
         dtype: torch.dtype = torch.float32,
+        rotate: bool = True,
     ) -> "SparseProblem":
         """Draw R problems; what replicate r has is fixed by the stream's name and its seed.
 
@@ -235,14 +242,19 @@ class SparseProblem:
             stream: the name of the random streams.
             tests: test points per replicate.
             dtype: of all tensors.
+            rotate: go to the basis of the dictionary where that changes nothing.
         """
         concepts = [preset.data.concept(rng) for rng in generators(stream, "concept", seeds=seeds)]
+        basis = None
+        if rotate and preset.norm == "l2" and preset.data.dictionary == "orthogonal":
+            basis = torch.stack([M for M, _ in concepts])
+            concepts = [Concept(torch.eye(preset.data.d).to(M), w) for M, w in concepts]
         pool = _points(preset.data, stream, "pool", seeds, concepts, preset.data.n)
         test = _points(preset.data, stream, "test", seeds, concepts, tests)
         M, w = (torch.stack(parts).to(dtype) for parts in zip(*concepts, strict=True))
         x, y, _ = (part.to(dtype) for part in pool)
         test_x, test_y, test_z = (part.to(dtype) for part in test)
-        return cls(preset, list(seeds), x, y, M, w, test_x, test_y, test_z, stream)
+        return cls(preset, list(seeds), x, y, M, w, test_x, test_y, test_z, stream, basis)
 
     @property
     def direction(self) -> Tensor:
@@ -270,10 +282,15 @@ class SparseProblem:
             copies = preset.width // self.w.shape[1]
             M, w = self.M[r].double(), self.w[r].double()
             mean = pure_features(M, w, copies, preset.dictionary_part)
-        return SymmetricReLU.draw(
+        net = SymmetricReLU.draw(
             preset.data.d, preset.width, preset.sigma0, bias, rng,
-            sigma=preset.bias.noise * bias, mean=mean, dtype=self.x.dtype,
+            sigma=preset.bias.noise * bias, dtype=torch.float64,
         )  # fmt: skip
+        weight = net.weight.detach()
+        if self.basis is not None:
+            weight = weight @ self.basis[r]
+        start = weight if mean is None else weight + mean
+        return SymmetricReLU(start.to(self.x), bias, preset.bias.noise * bias)
 
     def train_clean(self, nets: Stack, *hooks: Hook) -> Fit:
         """Algorithm 1: the bias grows as the preset says."""

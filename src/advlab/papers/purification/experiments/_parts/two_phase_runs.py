@@ -22,7 +22,7 @@ from ... import measures
 from ...data import SparseCoding
 from ...reductions import SymmetricLoss
 from ...theory import regime
-from .presets import PRESETS, Phase, Preset, SparseProblem
+from .presets import PRESETS, Phase, Preset, SparseProblem, scaled
 
 PresetName = Literal["random", "wide_margin", "dictionary"]
 CLEAN, ADVERSARIAL, CONTROL = "clean", "adversarial", "control"
@@ -63,6 +63,17 @@ class Case(lab.Case):
     def problem(self, stream: str) -> SparseProblem:
         """The data and networks of this case's seeds, from random streams of this name."""
         return SparseProblem.draw(self.settings, self.seeds, f"{stream} {self.preset}", self.tests)
+
+
+class ScaledCase(Case):
+    """The preset `random` scaled to another dimension."""
+
+    d: PositiveInt = 256
+
+    @property
+    def settings(self) -> Preset:
+        """The scaled preset, or a tiny one."""
+        return _tiny(PRESETS[self.preset]) if self.tiny else scaled(self.d)
 
 
 TINY = {"tiny": True, "tests": 60}
@@ -217,7 +228,7 @@ def accuracies_under_attack(
     ball, x, y = problem.preset.ball, problem.test_x, problem.test_y
     rngs = generators(problem.stream, "worst", seeds=problem.seeds)
     found = measures.survival(nets, x, y, ball, problem.direction, rngs, steps)
-    each = zip(_each(nets), x, y, strict=True)
+    each = zip(each_net(nets), x, y, strict=True)
     certified = torch.stack(
         [measures.certified(one, rows, labels, ball) for one, rows, labels in each]
     )
@@ -228,7 +239,7 @@ def accuracies_under_attack(
     return accuracies | {"disorder": disorder}
 
 
-def _each(nets: measures.Nets) -> list[measures.Nets]:
+def each_net(nets: measures.Nets) -> list[measures.Nets]:
     """One by one: all pre-activations of a stack at once would be large."""
     parts = zip(nets.weight, nets.bias, nets.sigma, strict=True)
     return [measures.Nets(*part) for part in parts]
@@ -264,7 +275,7 @@ def neuron_statistics(problem: SparseProblem, nets: measures.Nets) -> dict[str, 
 
 def _participation(problem: SparseProblem, nets: measures.Nets) -> Tensor:
     """How many atoms an l2 FGM perturbation spreads over: it is along the input gradient."""
-    each = zip(_each(nets), problem.test_x, problem.M, strict=True)
+    each = zip(each_net(nets), problem.test_x, problem.M, strict=True)
     return measures.participation(torch.stack([one.gradient(x) @ M for one, x, M in each])).mean(-1)
 
 

@@ -1,0 +1,231 @@
+"""Specimens of purification's attackers and interventions: tables in which the claims hold."""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import polars as pl
+from nulls import Null, Specimen
+
+from advlab.papers.purification.experiments import (
+    any_attacker,
+    causality,
+    lemmas,
+    noise_and_dictionaries,
+)
+
+SEEDS = 5
+
+
+def noisy(value: float, seed: int = 0) -> np.ndarray:
+    """One value per seed, a little apart; zeros stay zeros."""
+    return value * (1 + 1e-4 * np.random.default_rng(seed).standard_normal(SEEDS))
+
+
+# Attackers: clean, own, worst, certified accuracy; gap, floor and dense/top.
+
+JUDGED = ("clean", "own", "worst", "certified", "linearity gap", "FGM floor", "dense over top")
+NETWORKS = {
+    "clean network": (1.0, None, 0.19, 0.01, 5.4, 0.0, 9.7),
+    "no attack": (1.0, 0.18, 0.16, 0.0, 6.6, 0.0, 10.4),
+    "random draw": (1.0, 1.0, 0.16, 0.0, 6.4, 0.0, 10.2),
+    "universal": (0.46, 1.0, 0.1, 0.0, 8.5, 0.0, -2.2),
+    "transfer": (0.4, 1.0, 0.1, 0.0, 9.4, 0.0, -2.6),
+    "FGM": (0.97, 0.78, 0.72, 0.4, 0.5, 0.65, 2.0),
+    "PGD": (0.97, 0.75, 0.73, 0.41, 0.46, 0.66, 1.9),
+}
+UNDER = {f"under {name}": 0.2 for name in any_attacker.OWN}
+Changes = Mapping[str, Mapping[str, float]]
+
+
+def attacked(changes: Changes | None = None) -> pl.DataFrame:
+    """One row per network and seed, with some numbers of some networks changed."""
+    rows = []
+    for name, values in NETWORKS.items():
+        row = dict(zip(JUDGED, values, strict=True)) | {"disorder": 0.0}
+        row |= UNDER if name == any_attacker.BEFORE else {}
+        row |= (changes or {}).get(name, {})
+        numbers = {key: noisy(value) for key, value in row.items() if value is not None}
+        rows.append(
+            pl.DataFrame(
+                {"part": "end", "attacker": name, "d": 128, "seed": range(SEEDS)} | numbers
+            )
+        )
+    return pl.concat(rows, how="diagonal")
+
+
+def any_attacker_specimen() -> Specimen:
+    untrained = dict(zip(JUDGED[2:], NETWORKS["no attack"][2:], strict=True))
+    nothing = dict.fromkeys(any_attacker.FOUND, untrained | {"own": 0.2, "clean": 1.0})
+    treated = tuple(label for label in any_attacker.ABOUT.claims
+                    if label not in ("12/random", "order"))  # fmt: skip
+    robust = {"worst": 0.7, "own": 0.75, "clean": 0.97}
+    return Specimen(
+        table=attacked(),
+        measured=(*JUDGED, *UNDER, "disorder"),
+        chance=dict.fromkeys((*JUDGED, *UNDER), 0.5),
+        controls={
+            "as many more clean steps": Null(attacked(nothing), treated),
+            "any attacker is as good": Null(
+                attacked(dict.fromkeys(("random draw", "universal", "transfer"), robust)),
+                ("12", "12/random", "12/leak"),
+            ),
+            "FGM that is overfitted": Null(
+                attacked({"FGM": {"worst": 0.36, "certified": 0.0, "FGM floor": 0.01}}),
+                ("b/worst", "b/pgd", "b/certified", "F.2/floor"),
+            ),
+        },
+        bugs={"a certificate that is wrong once": Null(
+            attacked({"FGM": {"disorder": 1.0}}), ("order",))},
+    )  # fmt: skip
+
+
+# Interventions: clean and worst accuracy, dense/top, the largest part along M w*.
+
+MADE = {
+    causality.CLEAN: (1.0, 0.19, 9.7, 1.0),
+    causality.CONTROL: (1.0, 0.17, 10.4, 1.0),
+    causality.OTHER: (1.0, 0.19, 9.6, 1.0),
+    causality.LENGTHS: (1.0, 0.6, 7.7, 1.0),
+    causality.TAKEN: (0.97, 0.6, 2.0, 0.3),
+    causality.REMOVED: (0.95, 0.58, -0.2, 0.0),
+    causality.PURE: (0.97, 0.7, 1.9, 0.3),
+    causality.FEWER: (0.97, 0.69, 1.9, 0.3),
+    causality.DIRECTIONS: (0.97, 0.38, 5.2, 1.0),
+    causality.SHARED: (0.9, 0.2, 1.9, 0.3),
+    causality.NOISE: (0.97, 0.55, 1.9, 0.3),
+    causality.GIVEN: (1.0, 0.27, 9.0, 1.0),
+}
+SHOWN = ("clean", "worst", "dense over top", "largest part")
+
+
+def intervened(changes: Mapping[str, tuple] | None = None, slope: float = -0.3) -> pl.DataFrame:
+    """One row per network and seed, some networks changed; doses with a slope."""
+    rows = []
+    for name, values in {**MADE, **(changes or {})}.items():
+        numbers = {key: noisy(value) for key, value in zip(SHOWN, values, strict=True)}
+        rows.append(pl.DataFrame({"network": name, "d": 128, "seed": range(SEEDS), **numbers}))
+    for dose in causality.DOSES:
+        worst = noisy(0.6 + slope * dose, int(100 * dose))
+        rows.append(pl.DataFrame({"network": "dosed", "dose": dose, "seed": range(SEEDS),
+                                  "clean": noisy(0.95), "worst": worst}))  # fmt: skip
+    return pl.concat(rows, how="diagonal")
+
+
+def causality_specimen() -> Specimen:
+    same, pure = MADE[causality.CLEAN], MADE[causality.PURE]
+    no_effect = {causality.REMOVED: same, causality.GIVEN: pure, causality.SHARED: pure,
+                 causality.LENGTHS: same, causality.DIRECTIONS: pure}  # fmt: skip
+    any_direction = {causality.OTHER: (0.95, 0.5, 9.0, 1.0), causality.NOISE: (0.9, 0.27, 1.9, 0.3)}
+    elsewhere = {causality.FEWER: (0.97, 0.4, 1.9, 0.3),
+                 causality.CONTROL: (1.0, 0.4, 8.0, 1.0)}  # fmt: skip
+    return Specimen(
+        table=intervened(),
+        measured=SHOWN,
+        chance={"clean": 0.5, "worst": 0.5, "dense over top": 5.0},
+        controls={
+            "mixtures that do nothing": Null(
+                intervened(no_effect, 0.0),
+                ("remove", "transplant", "shared", "lengths", "dose", "clean"),
+            ),
+            "any direction would do": Null(
+                intervened(any_direction), ("remove/control", "transplant/control")
+            ),
+            "recruits or time do it": Null(intervened(elsewhere), ("recruits", "more_clean")),
+            "no adversarial training": Null(
+                intervened({causality.PURE: same}), ("remove", "transplant", "recruits")
+            ),
+        },
+        bugs={"a direction that is not of length 1": Null(
+            intervened({causality.REMOVED: (0.95, 0.58, -0.2, 0.2)}), ("projection",))},
+    )  # fmt: skip
+
+
+# Noise and dictionaries.
+
+BOTH = {
+    "clean: clean": 0.98, "clean: universal": 0.2, "clean: worst": 0.19,
+    "clean: dense over top": 9.0, "FGM: clean": 0.95, "FGM: worst": 0.6,
+    "FGM: dense over top": 2.0, "linear": 0.86,
+}  # fmt: skip
+
+
+def disturbed(changes: Mapping[str, float] | None = None) -> pl.DataFrame:
+    """One row per setting and seed, the same in all of them but for a little noise."""
+    row = {name: noisy(value) for name, value in {**BOTH, **(changes or {})}.items()}
+    return pl.concat(
+        pl.DataFrame({"setting": name, "d": 128, "seed": range(SEEDS), **row})
+        for name in noise_and_dictionaries.CHANGES
+    )
+
+
+def noise_and_dictionaries_specimen() -> Specimen:
+    nothing = {"FGM: clean": 0.98, "FGM: worst": 0.17, "FGM: dense over top": 9.5}
+    gains = ("5.3/noise", "5.2/noise", "5.3/dictionaries", "5.3/margin", "T_f/adversarial")
+    robust = {"clean: universal": 0.9, "clean: worst": 0.7}
+    return Specimen(
+        table=disturbed(),
+        measured=tuple(BOTH),
+        chance=dict.fromkeys(BOTH, 0.5),
+        controls={
+            "as many more clean steps": Null(disturbed(nothing), gains),
+            "clean networks that are robust": Null(
+                disturbed(robust), ("5.1/noise", "5.1/dictionaries", "T_f", "T_f/adversarial")
+            ),
+            "a linear rule that is as good": Null(disturbed({"linear": 0.97}), ("3",)),
+            "accuracy that is paid": Null(
+                disturbed({"FGM: clean": 0.7}), ("5.3/kept", "5.3/margin/kept")
+            ),
+        },
+    )
+
+
+# Lemmas.
+
+SIDES = {
+    "activation": 1.0, "near": 5.0, "Lipschitz": 0.8, "push": 0.1, "other coordinate": 1.0,
+    "rest": 0.5, "coupling": 0.5, "Lipschitz excess": -0.1,
+}  # fmt: skip
+STAGES = {
+    lemmas.START: (1.0, 1.0, 0.0, 0.0), lemmas.CLEAN: (0.1, 0.95, 0.0, 0.02),
+    lemmas.FGM: (0.99, 0.95, 0.6, 0.3), lemmas.CONTROL: (0.1, 0.95, 0.0, 0.02),
+}  # fmt: skip
+HELD = ("Lipschitz holds", "leftovers", "FGM floor", "sure+ per atom")
+
+
+def measured_lemmas(sides: Mapping | None = None, stages: Mapping | None = None) -> pl.DataFrame:
+    """One row per d, stage and seed."""
+    row = {name: noisy(value) for name, value in {**SIDES, **(sides or {})}.items()}
+    rows = []
+    for stage, values in {**STAGES, **(stages or {})}.items():
+        held = {name: noisy(value) for name, value in zip(HELD, values, strict=True)}
+        rows += [pl.DataFrame({"d": d, "stage": stage, "seed": range(SEEDS), **row, **held})
+                 for d in (96, 128, 192)]  # fmt: skip
+    return pl.concat(rows)
+
+
+def lemmas_specimen() -> Specimen:
+    nothing = {lemmas.FGM: STAGES[lemmas.CONTROL]}
+    return Specimen(
+        table=measured_lemmas(),
+        measured=(*SIDES, *HELD),
+        chance=dict.fromkeys((*SIDES, *HELD), 0.5) | {"near": 20.0},
+        controls={
+            "as many more clean steps": Null(
+                measured_lemmas(stages=nothing), ("C.20/1", "F.2", "C.2")
+            ),
+            "neurons that answer to all": Null(
+                measured_lemmas({"near": 20.0}, {lemmas.CLEAN: (0.1, 0.6, 0.0, 0.02)}),
+                ("C.19/1", "C.19/b"),
+            ),
+        },
+        bugs={"a unit with slope 2": Null(measured_lemmas({"Lipschitz excess": 0.5}), ("C.13",))},
+        reported=tuple(lemmas.ORDERS),
+    )
+
+
+SPECIMENS: dict[str, Callable[[], Specimen]] = {
+    "purification/any_attacker": any_attacker_specimen,
+    "purification/causality": causality_specimen,
+    "purification/lemmas": lemmas_specimen,
+    "purification/noise_and_dictionaries": noise_and_dictionaries_specimen,
+}

@@ -3,6 +3,8 @@
     python scripts/verdict_tables.py RUNS   # take the results of a folder of runs, then write
     python scripts/verdict_tables.py        # write the tables again
 
+`scripts/results.py take RUNS` does this, and takes the pictures and the summary too.
+
 Results are kept, without charts, in papers/<paper>/verdicts.json; results of other experiments stay
 as they are. Nobody types a number: a test renders the tables again and compares them. What changed
 is listed from papers/<paper>/changes.toml, which holds each former verdict and why it is another.
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from advlab import lab
+from advlab.lab.summary import kept_result
 from advlab.papers import EXPERIMENTS
 from advlab.report import Result, Verdict
 from advlab.report.formatting import plural, scope
@@ -42,21 +45,10 @@ def take(runs: Path) -> None:
             found[result.experiment] = result  # "paper" comes after "laptop"
     for paper in papers():
         known = {one["experiment"]: one for one in stored(paper)}
-        known |= {name: _kept(one) for name, one in found.items() if one.paper == paper}
+        known |= {name: kept_result(one) for name, one in found.items() if one.paper == paper}
         rows = [known[name] for name in EXPERIMENTS if name in known]
         text = json.dumps(rows, indent=1, ensure_ascii=False)
         (PAPERS / paper / "verdicts.json").write_text(text + "\n", encoding="utf-8")
-
-
-def _kept(result: Result) -> dict[str, Any]:
-    """A result without charts and runs; a scope that all its verdicts share stands once."""
-    whole = result.model_dump(mode="json", exclude={"chart", "runs", "made_by", "about", "source"})
-    scopes = [verdict.pop("scope") for verdict in whole["verdicts"]]
-    whole["scope"] = scopes[0] if scopes else {}
-    for verdict, own in zip(whole["verdicts"], scopes, strict=True):
-        if own != whole["scope"]:
-            verdict["scope"] = own
-    return whole
 
 
 def stored(paper: str) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
     python scripts/results.py take RUNS...   # take the laptop-scale results of folders of runs
     python scripts/results.py write          # write the tables of verdicts again
+    python scripts/results.py bracket        # draw docs/images/bracket.png, on MNIST
 
 `take` puts the figure of each experiment into docs/images/<paper>_<experiment>.png, its table and
 verdicts into results/<paper>/<experiment>.parquet (`advlab verify --against results` compares a new
@@ -11,15 +12,18 @@ line says whether verdicts moved.
 """
 
 import io
+import runpy
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 from verdict_tables import EXPERIMENTS, pages
 from verdict_tables import take as take_verdicts
 
 from advlab.lab import summary
-from advlab.report import Result, figure
+from advlab.report import figure
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -44,17 +48,22 @@ def take(runs: Path) -> None:
             moved = summary.compare(summary.read(file), result, rows)
             said = f", verdicts moved: {moved.verdicts or 'none'}"
         summary.write(result, rows, file)
-        drawn = _draw(result)
+        drawn = _draw(result.chart, picture(result.experiment))
         print(f"{result.experiment}: {file.stat().st_size // 1000} kB of table, {drawn}{said}")
     take_verdicts(runs)
 
 
-def _draw(result: Result) -> str:
+def bracket() -> None:
+    """The figure of the notebook that attacks a model."""
+    names = runpy.run_path(str(ROOT / "docs" / "notebooks" / "attack_your_model.py"))
+    print(f"bracket: {_draw(names['band'].to_dict(), IMAGES / 'bracket.png')}")
+
+
+def _draw(chart: Mapping[str, Any], path: Path) -> str:
     """A chart has few colours: a palette makes its file three times smaller."""
-    if not result.chart:
+    if not chart:
         return "no figure"
-    image = Image.open(io.BytesIO(figure.png(figure.svg(result.chart), SCALE))).convert("RGB")
-    path = picture(result.experiment)
+    image = Image.open(io.BytesIO(figure.png(figure.svg(chart), SCALE))).convert("RGB")
     image.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
     return f"{path.stat().st_size // 1000} kB of figure"
 
@@ -64,6 +73,8 @@ def main(arguments: list[str]) -> None:
         case ["take", *folders] if folders:
             for folder in folders:
                 take(Path(folder))
+        case ["bracket"]:
+            bracket()
         case ["write"]:
             pass
         case _:

@@ -55,7 +55,7 @@ def problem_loss(model, x, y):
         return torch.nn.functional.softplus(-y * model(x).flatten())
 
 
-table = pl.DataFrame([errors(mu, d) for mu in (2.0, 4.0, 6.0, 8.0, 10.0) for d in (200, 500, 1000, 2000, 4000)])
+table = pl.DataFrame([errors(mu, d) for mu in (2.0, 4.0, 6.0, 8.0) for d in (250, 1000, 4000)])
 print(table.filter(pl.col("d") == 1000))
 
 # %% [markdown]
@@ -70,7 +70,7 @@ tile = alt.Chart(long.filter(pl.col("what") != "robust training error"), width=2
 tile.encode(
     alt.X("mu:O", title="||mu||"),
     alt.Y("d:O", sort="descending"),
-    alt.Color("error", scale=alt.Scale(domain=[0, 0.5], scheme="viridis")),
+    alt.Color("error", scale=alt.Scale(domain=[0, 0.7], scheme="viridis")),
     column=alt.Column("what", title=None),
 )
 

@@ -51,7 +51,7 @@ def address(path: Path) -> str | None:
     if inner == "src/advlab/cli/__init__.py":
         return "cli.md"
     if inner.startswith("docs/"):
-        return inner.removeprefix("docs/") if path.exists() else None
+        return inner.removeprefix("docs/")
     paper = re.fullmatch(r"src/advlab/papers/(\w+)/README\.md", inner)
     if paper:
         return f"{paper[1]}.md"

@@ -12,8 +12,7 @@ def page() -> str:
     """The Markdown of the page."""
     lines = ["# The command line", "", "| command | |", "|---|---|"]
     lines += [f"| [`advlab {verb}`](#advlab-{verb}) | {words} |" for verb, (_, words) in VERBS.items()]
-    lines += ["", "Exit codes: 0, or 1 where the answer is no (a verdict refuted without a known reason, a damaged run),",
-              "or 2 for a mistake in the call, told in one line. Completion: `advlab --install-completion`.", ""]  # fmt: skip
+    lines += ["", "A mistake in the call is told in one line, with exit code 2. `advlab --install-completion` sets up completion.", ""]
     for verb in VERBS:
         lines += _command(f"advlab {verb}", _imported(verb))
     return "\n".join(lines) + "\n"
@@ -38,7 +37,7 @@ def _command(name: str, command: Any) -> Iterator[str]:
             yield f"| `{_place(one)}` | {_cell(one.help)} | {_default(one)} |"
         for one in named:
             flags = ", ".join(f"`{flag}`" for flag in (*one.opts, *one.secondary_opts))
-            kind = "" if one.is_flag else f" {_type(one)}"
+            kind = "" if one.is_flag else f" {_type(one, command)}"
             yield f"| {flags}{kind} | {_cell(one.help)} | {_default(one)} |"
 
 
@@ -57,10 +56,9 @@ def _place(argument: Any) -> str:
     return name + ("..." if argument.nargs == -1 and not name.endswith("...") else "")
 
 
-def _type(option: Any) -> str:
-    choices = getattr(option.type, "choices", None)
-    text = " or ".join(map(str, choices)) if choices else option.metavar or option.type.name
-    return f"*{str(text).lower() if not option.metavar else text}*"
+def _type(option: Any, command: Any) -> str:
+    text = option.display_type(command.make_context("", [], resilient_parsing=True))
+    return f"*{text.strip('<>').replace('|', ' or ')}*"
 
 
 def _default(one: Any) -> str:

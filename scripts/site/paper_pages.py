@@ -41,7 +41,7 @@ def page(paper: str, own: str) -> str:
     about, uri = known_papers()[paper], f"{paper}.md"
     title, _, rest = _ELSEWHERE.sub("", own).partition("\n")
     lines = [title, "", f"{about.by}. *{about.title}*. {about.venue}. [{about.url}]({about.url})", ""]
-    lines += [about.story.strip(), "", *_counts(paper), "", rest.strip(), ""]
+    lines += [about.story.strip(), "", *_counts(paper), "", rest.strip("\n"), ""]
     for heading, text in _sections(paper):
         lines += [f"## {heading}", "", text, ""]
     found = list(_findings(paper, uri))

@@ -1,7 +1,7 @@
 """The code of the docs runs, page by page, top to bottom in one session, as a reader would.
 
-What a block needs and a reader has (a model, data) stands before it in a comment, `<!-- setup ... -->`.
-A block after `<!-- not run: reason -->` is left out.
+What a block needs and a reader has (a model, data) stands before it in a comment,
+`<!-- setup ... -->`. A block after `<!-- not run: reason -->` is left out.
 """
 
 import re

@@ -50,7 +50,14 @@ print("largest change of a pixel:", round(float((found.x - test[0]).abs().max())
 
 # %%
 result = advlab.evaluate(model, *test, Ball("linf", 0.02, box=(0, 1)), attack="fast")
-print("clean", result.clean_error, "  robust, at least", result.robust_error, "  at most", result.certified_error)
+print(
+    "clean",
+    result.clean_error,
+    "  robust, at least",
+    result.robust_error,
+    "  at most",
+    result.certified_error,
+)
 
 # %% [markdown]
 # ## Over all radii
@@ -59,13 +66,21 @@ print("clean", result.clean_error, "  robust, at least", result.robust_error, " 
 import altair as alt
 import polars as pl
 
-curve = advlab.curve(model, *test, "linf", box=(0, 1), radii=[0.01, 0.02, 0.04, 0.06, 0.08, 0.1], attack="fast")
+curve = advlab.curve(
+    model, *test, "linf", box=(0, 1), radii=[0.01, 0.02, 0.04, 0.06, 0.08, 0.1], attack="fast"
+)
 points = [curve.at(eps) for eps in (0.0, *curve.radii)]
-table = pl.DataFrame({"radius": p.eps, "at least": p.at_least, "at most": p.at_most} for p in points)
+table = pl.DataFrame(
+    {"radius": p.eps, "at least": p.at_least, "at most": p.at_most} for p in points
+)
 chart = alt.Chart(table, width=420, height=240).encode(alt.X("radius", title="radius (linf)"))
-band = chart.mark_area(opacity=0.3).encode(
-    alt.Y("at least", title="robust error", scale=alt.Scale(domain=[0, 1])), alt.Y2("at most")
-) + chart.mark_line().encode(y="at least") + chart.mark_line(strokeDash=[4, 3]).encode(y="at most")
+band = (
+    chart.mark_area(opacity=0.3).encode(
+        alt.Y("at least", title="robust error", scale=alt.Scale(domain=[0, 1])), alt.Y2("at most")
+    )
+    + chart.mark_line().encode(y="at least")
+    + chart.mark_line(strokeDash=[4, 3]).encode(y="at most")
+)
 band
 
 # %% [markdown]

@@ -33,17 +33,26 @@ pgd = PGD(steps=5, step_size=0.4, random_start=False, jump=False)
 def errors(mu_norm, d):
     data = NoisyMixture(n=40, d=d, mu_norm=mu_norm, beta=0.1, flips="count")
     start = mixture_law.Start(width=20, activation="relu", omega=0.1 / (20 * d) ** 0.5)
-    problem = mixture_law.draw_stack(data, start, generators("notebook", d, seeds=range(3)), tested=200)
+    problem = mixture_law.draw_stack(
+        data, start, generators("notebook", d, seeds=range(3)), tested=200
+    )
     objective = TwoLayerAdversarial(loss="logistic", ball=ball, attack=pgd)
     fit(problem.model, problem.train.x, problem.train.y, steps=100, lr=32 / d, objective=objective)
 
     def wrong(points, under):
         x, y = points.x.flatten(0, 1), points.y.flatten()
-        found = attacked(problem.model, x, y, ball, pgd).loss if under else problem_loss(problem.model, x, y)
-        return float((found > 0.6931471805599453).double().mean())  # a logistic loss above log 2 is an error
+        found = (
+            attacked(problem.model, x, y, ball, pgd).loss
+            if under
+            else problem_loss(problem.model, x, y)
+        )
+        return float(
+            (found > 0.6931471805599453).double().mean()
+        )  # a logistic loss above log 2 is an error
 
     return {
-        "mu": mu_norm, "d": d,
+        "mu": mu_norm,
+        "d": d,
         "robust training error": wrong(problem.train, True),
         "clean test error": wrong(problem.test, False),
         "robust test error": wrong(problem.test, True),
@@ -66,7 +75,9 @@ print(table.filter(pl.col("d") == 1000))
 import altair as alt
 
 long = table.unpivot(index=["mu", "d"], variable_name="what", value_name="error")
-tile = alt.Chart(long.filter(pl.col("what") != "robust training error"), width=200, height=200).mark_rect()
+tile = alt.Chart(
+    long.filter(pl.col("what") != "robust training error"), width=200, height=200
+).mark_rect()
 tile.encode(
     alt.X("mu:O", title="||mu||"),
     alt.Y("d:O", sort="descending"),

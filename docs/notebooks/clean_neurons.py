@@ -49,7 +49,11 @@ def accuracy(net, x):
 
 
 rows = [
-    {"network": name, "clean accuracy": accuracy(net, x), "moved along M w*": accuracy(net, x - y[:, None] * push)}
+    {
+        "network": name,
+        "clean accuracy": accuracy(net, x),
+        "moved along M w*": accuracy(net, x - y[:, None] * push),
+    }
     for name, net in networks.items()
 ]
 pl.DataFrame(rows)
@@ -78,7 +82,9 @@ tiles = pl.DataFrame(
 alt.Chart(tiles, width=230, height=110).mark_rect().encode(
     alt.X("atom:O", axis=None),
     alt.Y("neuron:O", axis=None),
-    alt.Color("part", scale=alt.Scale(domain=[-1, 1], scheme="blueorange"), title="part along the atom"),
+    alt.Color(
+        "part", scale=alt.Scale(domain=[-1, 1], scheme="blueorange"), title="part along the atom"
+    ),
     column=alt.Column("network", sort=list(parts), title=None),
 )
 

@@ -30,8 +30,10 @@ clean = AdversarialClassifier(norm="linf", eps=0.0, l2=1e-3).fit(X, y)
 robust = AdversarialClassifier(norm="linf", eps=0.2).fit(X, y)
 print("relative duality gap:", f"{robust.gap_:.1e}")
 for name, model in (("clean", clean), ("robust", robust)):
-    print(f"{name:7} accuracy {model.score(X, y):.3f}, under the worst attack {model.robust_score(X, y, eps=0.2):.3f}, "
-          f"coefficients that are zero: {(model.coef_ == 0).sum()}")
+    print(
+        f"{name:7} accuracy {model.score(X, y):.3f}, under the worst attack {model.robust_score(X, y, eps=0.2):.3f}, "
+        f"coefficients that are zero: {(model.coef_ == 0).sum()}"
+    )
 
 # %% [markdown]
 # The accuracy under attack is exact here, not a bound. An attack in linf makes coefficients exactly zero, as the lasso does.
@@ -64,7 +66,9 @@ for eps in (0.0, 0.2, 0.5):
     ball = Ball("l2", eps)
     best = optimal(theta0, 1.0, ball)
     at_truth = float(adversarial_risk(theta0, theta0, 1.0, ball))
-    print(f"eps = {eps}: least risk {float(best.risk):.4f}, risk of the truth itself {at_truth:.4f}, theta* = {np.round(best.theta, 3)}")
+    print(
+        f"eps = {eps}: least risk {float(best.risk):.4f}, risk of the truth itself {at_truth:.4f}, theta* = {np.round(best.theta, 3)}"
+    )
 
 # %% [markdown]
 # Under attack the true coefficients are not the best ones. [On the generalization properties](../generalization.md) has the theory,

@@ -33,7 +33,9 @@ ball = Ball("linf", 0.06, box=(0, 1))
 
 # %%
 torch.manual_seed(0)
-model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(196, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10))
+model = torch.nn.Sequential(
+    torch.nn.Flatten(), torch.nn.Linear(196, 128), torch.nn.ReLU(), torch.nn.Linear(128, 10)
+)
 attack = PGD(steps=5, step_size=0.3)
 
 
@@ -45,19 +47,32 @@ def errors(data):
 
 rows = []
 for epoch in range(8):
-    advlab.fit(model, *train, steps=60, lr=0.003, batch=30, optimizer=torch.optim.Adam, ball=ball, attack=attack,
-               rng=generator("batches", epoch))
+    advlab.fit(
+        model,
+        *train,
+        steps=60,
+        lr=0.003,
+        batch=30,
+        optimizer=torch.optim.Adam,
+        ball=ball,
+        attack=attack,
+        rng=generator("batches", epoch),
+    )
     for part, data in (("train", train), ("test", test)):
         clean, robust = errors(data)
-        rows += [{"steps": 60 * (epoch + 1), "on": f"{part}, {kind}", "error": value}
-                 for kind, value in (("clean", clean), ("under PGD", robust))]
+        rows += [
+            {"steps": 60 * (epoch + 1), "on": f"{part}, {kind}", "error": value}
+            for kind, value in (("clean", clean), ("under PGD", robust))
+        ]
 
 # %%
 import altair as alt
 import polars as pl
 
 alt.Chart(pl.DataFrame(rows), width=420, height=240).mark_line(point=True).encode(
-    alt.X("steps"), alt.Y("error", title="error (under PGD: a lower bound)", scale=alt.Scale(domain=[0, 1])), alt.Color("on", title=None)
+    alt.X("steps"),
+    alt.Y("error", title="error (under PGD: a lower bound)", scale=alt.Scale(domain=[0, 1])),
+    alt.Color("on", title=None),
 )
 
 # %% [markdown]

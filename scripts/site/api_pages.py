@@ -35,7 +35,12 @@ def summary(place: Path) -> str:
 
 
 def _front_door() -> str:
-    lines = ["# advlab", "", "The verbs of everyday use. Everything else is imported from its room.", ""]
+    lines = [
+        "# advlab",
+        "",
+        "The verbs of everyday use. Everything else is imported from its room.",
+        "",
+    ]
     for name in ("attack", "evaluate", "curve", "compare", "fit", "train"):
         lines += [f"- [`advlab.{name}`]({_defined(name)})"]
     rooms = [
@@ -73,11 +78,13 @@ def _page(place: Path) -> str:
 
 def _modules(place: Path) -> Iterator[tuple[str, str]]:
     if place.suffix == ".py":
-        yield ".".join(("advlab", *place.relative_to(PACKAGE).with_suffix("").parts)), summary(place)
+        yield (
+            ".".join(("advlab", *place.relative_to(PACKAGE).with_suffix("").parts)),
+            summary(place),
+        )
         return
     for inner in sorted(place.iterdir(), key=lambda one: (one.is_dir(), one.name)):
         if inner.name.startswith("_") or (inner.is_dir() and not (inner / "__init__.py").exists()):
             continue
         if inner.suffix == ".py" or inner.is_dir():
             yield from _modules(inner)
-

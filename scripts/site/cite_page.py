@@ -12,7 +12,10 @@ def page() -> str:
     lines = ["# How to cite", "", about["message"], "", "```bibtex", *_software(about)]
     for reference in about["references"]:
         lines += ["", *_paper(reference)]
-    return "\n".join([*lines, "```", "", "`CITATION.cff` in the repository has the same for tools."]) + "\n"
+    return (
+        "\n".join([*lines, "```", "", "`CITATION.cff` in the repository has the same for tools."])
+        + "\n"
+    )
 
 
 def _software(about: dict[str, Any]) -> list[str]:

@@ -11,8 +11,15 @@ from advlab.cli import VERBS, _imported
 def page() -> str:
     """The Markdown of the page."""
     lines = ["# The command line", "", "| command | |", "|---|---|"]
-    lines += [f"| [`advlab {verb}`](#advlab-{verb}) | {words} |" for verb, (_, words) in VERBS.items()]
-    lines += ["", "A mistake in the call is told in one line, with exit code 2. `advlab --install-completion` sets up completion.", ""]
+    lines += [
+        f"| [`advlab {verb}`](#advlab-{verb}) | {words} |" for verb, (_, words) in VERBS.items()
+    ]
+    lines += [
+        "",
+        "A mistake in the call is told in one line, with exit code 2. "
+        "`advlab --install-completion` sets up completion.",
+        "",
+    ]
     for verb in VERBS:
         lines += _command(f"advlab {verb}", _imported(verb))
     return "\n".join(lines) + "\n"

@@ -76,8 +76,10 @@ def on_post_build(config):
 
 def _asked(site: Path) -> list[str]:
     """Scripts, styles, pictures and fonts that pages would fetch from elsewhere."""
-    loads = re.compile(r"""<(?:script|img|iframe|source)\b[^>]*\ssrc=["']?(?:https?:)?//|"""
-                       r"""<link\b[^>]*rel=["']?(?:stylesheet|preload)[^>]*href=["']?(?:https?:)?//""")  # fmt: skip
+    loads = re.compile(
+        r"""<(?:script|img|iframe|source)\b[^>]*\ssrc=["']?(?:https?:)?//|"""
+        r"""<link\b[^>]*rel=["']?(?:stylesheet|preload)[^>]*href=["']?(?:https?:)?//"""
+    )
     return [
         page.relative_to(site).as_posix()
         for page in site.rglob("*.html")

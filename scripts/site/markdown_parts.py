@@ -10,7 +10,10 @@ from markdown.preprocessors import Preprocessor
 from advlab.report.prose import maths
 from advlab.report.symbols import html as with_symbols
 
-_TAGS = "a|abbr|b|br|details|div|em|figcaption|figure|i|img|kbd|p|pre|code|span|sub|sup|summary"
+_TAGS = (
+    "a|abbr|b|br|caption|code|details|div|em|figcaption|figure|i|img|kbd|li|ol|p|pre|small|span|strong|"
+    "style|sub|summary|sup|table|tbody|td|th|thead|tr|ul"
+)
 _ANGLE = re.compile(rf"<(?!!--|/?(?:{_TAGS})\b|https?:|autoref\b)")
 _CODE_SPAN = re.compile(r"(`+[^`]*`+)")
 _ITEM = re.compile(r"( *)(?:[-*+]|\d+[.)]) ")
@@ -84,4 +87,3 @@ def slug(heading: str, separator: str = "-") -> str:
     """The anchor that GitHub gives to a heading."""
     kept = re.sub(r"[^\w\- ]", "", heading.strip().lower())
     return kept.replace(" ", separator)
-

@@ -1,4 +1,4 @@
-"""The notebooks as pages: their sources are run here, so what a page shows is what its code gives."""
+"""The notebooks as pages: their code is run here, so what a page shows is what its code gives."""
 
 import ast
 import contextlib
@@ -52,7 +52,12 @@ def _page(source: Path) -> dict[str, str]:
         elif value is not None:
             lines += ["```text", repr(value), "```", ""]
     where = f"[notebook]({name}.ipynb), [script]({name}.py)"
-    lines += ["---", "", f"The outputs were made when this site was built. Take it with you: {where}.", ""]
+    lines += [
+        "---",
+        "",
+        f"The outputs were made when this site was built. Take it with you: {where}.",
+        "",
+    ]
     return {**files, f"notebooks/{name}.md": "\n".join(lines)}
 
 

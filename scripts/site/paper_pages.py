@@ -40,12 +40,21 @@ def page(paper: str, own: str) -> str:
     """
     about, uri = known_papers()[paper], f"{paper}.md"
     title, _, rest = _ELSEWHERE.sub("", own).partition("\n")
-    lines = [title, "", f"{about.by}. *{about.title}*. {about.venue}. [{about.url}]({about.url})", ""]
+    lines = [
+        title,
+        "",
+        f"{about.by}. *{about.title}*. {about.venue}. [{about.url}]({about.url})",
+        "",
+    ]
     lines += [about.story.strip(), "", *_counts(paper), "", rest.strip("\n"), ""]
     for heading, text in _sections(paper):
         lines += [f"## {heading}", "", text, ""]
     found = list(_findings(paper, uri))
-    lines += ["## Findings", "", "Where measurement and paper disagree, and why.", "", *found] if found else []
+    lines += (
+        ["## Findings", "", "Where measurement and paper disagree, and why.", "", *found]
+        if found
+        else []
+    )
     readme = paths_linked("\n".join(lines), PAPERS / paper, uri, ITEMS[paper])
     return readme + "\n"
 
@@ -87,15 +96,22 @@ def _findings(paper: str, uri: str) -> Iterator[str]:
 
 
 def _anchor(claim: str, uri: str) -> str:
-    name = next(one for one in sorted(EXPERIMENTS, key=len, reverse=True) if claim.startswith(one + "/"))
+    name = next(
+        one for one in sorted(EXPERIMENTS, key=len, reverse=True) if claim.startswith(one + "/")
+    )
     return relative(experiment_anchor(name), uri)
 
 
 def gallery(paper: str) -> str:
-    """Every experiment of a paper in the order of its story: figure, verdicts, findings, command."""
+    """Every experiment of a paper in the order of its story: figure, verdicts and findings."""
     about, uri = known_papers()[paper], f"gallery/{paper}.md"
     stored = {result["experiment"]: result for result in tables.stored(paper)}
-    lines = [f"# Gallery: {paper}", "", f"*{about.title}*: [the paper in one page](../{paper}.md)", ""]
+    lines = [
+        f"# Gallery: {paper}",
+        "",
+        f"*{about.title}*: [the paper in one page](../{paper}.md)",
+        "",
+    ]
     lines += [*tables.counts(paper), ""]
     for item in ITEMS[paper]:
         lines += _experiment(f"{paper}/{item}", stored.get(f"{paper}/{item}"), uri)
@@ -109,7 +125,13 @@ def _experiment(name: str, result: Mapping[str, Any] | None, uri: str) -> list[s
     known = lab.load(name)
     about, item = known.about, name.partition("/")[2]
     heading = about.title if about.title.startswith(about.item) else f"{about.item}: {about.title}"
-    lines = ["", f"## {heading} {{ #{item} }}", "", str(paragraphs(known.text)).replace("\n\n", "\n"), ""]
+    lines = [
+        "",
+        f"## {heading} {{ #{item} }}",
+        "",
+        str(paragraphs(known.text)).replace("\n\n", "\n"),
+        "",
+    ]
     lines += _picture(name, bool(result))
     laptop = about.seconds.get("laptop")
     takes = f" (laptop scale, about {duration(laptop)} on two cores)" if laptop else ""
@@ -124,7 +146,8 @@ def _experiment(name: str, result: Mapping[str, Any] | None, uri: str) -> list[s
     for id in about.claims:
         one = known_findings().get(f"{name}/{id}")
         if one:
-            lines += [f"- Finding on `{id}`: {one.finding} [More]({relative(one.docs.removeprefix('docs/'), uri)})"]
+            more = relative(one.docs.removeprefix("docs/"), uri)
+            lines += [f"- Finding on `{id}`: {one.finding} [More]({more})"]
     return lines
 
 
@@ -133,7 +156,9 @@ def _picture(name: str, decided: bool) -> list[str]:
     if not (ROOT / "docs" / file).exists():
         return ["*No picture of it is stored yet; a run leaves one in its folder.*", ""]
     same = (ROOT / "results" / f"{name}.parquet").exists()
-    note = "" if same or not decided else "*The picture is of an earlier run than the numbers below.*"
+    note = (
+        "" if same or not decided else "*The picture is of an earlier run than the numbers below.*"
+    )
     return [f"![{name}](../{file}){{ loading=lazy }}", "", note, ""]
 
 

@@ -3,6 +3,7 @@
 import json
 import shutil
 
+import polars as pl
 import pytest
 
 from advlab import lab
@@ -49,7 +50,9 @@ def store(tmp_path, monkeypatch):
     lab.run("toy.py", out="runs", jobs=1)
     for result, folder in summary.results(tmp_path / "runs"):
         summary.write(
-            result, summary.table(result, folder), tmp_path / f"published/{result.experiment}.parquet"
+            result,
+            summary.table(result, folder),
+            tmp_path / f"published/{result.experiment}.parquet",
         )
     return tmp_path
 
@@ -100,11 +103,14 @@ def test_a_claim_that_is_gone_counts_as_moved(store):
 
 
 def test_a_cell_that_moved_is_told(store, capsys):
-    toy = store / "toy.py"
-    toy.write_text(TOY.replace("case.size**2)", "case.size**2) + (case.size == 2) * 1e-3"))
-    lab.run("toy.py", out="runs", jobs=1)
-    assert verify() == 0
-    assert "square: 33% of cells differ by up to 2.5e-04" in " ".join(capsys.readouterr().out.split())
+    (file,) = store.glob("published/*.parquet")
+    old = summary.read(file)
+    moved = pl.when(pl.col("size") == 2).then(4.001).otherwise(pl.col("square"))
+    summary.write(old.result, old.table.with_columns(square=moved), file)
+    assert verify("--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["compared"]
+    assert found["columns"]["square"]["share"] == pytest.approx(1 / 3)
+    assert found["columns"]["square"]["largest"] == pytest.approx(0.001 / 4.001)
 
 
 def test_what_cannot_be_compared_is_one_line(store, capsys):

@@ -28,8 +28,8 @@ def page() -> str:
 def _command(name: str, command: Any) -> Iterator[str]:
     inner = getattr(command, "commands", {})
     yield from ("", f"## {name}" if name.count(" ") == 1 else f"### {name}", "")
-    yield from _words(command.help or "")
     if inner:
+        yield from _words(command.help or "")
         for verb, one in inner.items():
             yield from _command(f"{name} {verb}", one)
         return
@@ -37,7 +37,8 @@ def _command(name: str, command: Any) -> Iterator[str]:
     named = [one for one in given if one.param_type_name == "option"]
     placed = [one for one in given if one.param_type_name == "argument"]
     usage = " ".join(f"[{_place(one)}]" if not one.required else _place(one) for one in placed)
-    yield from ("", f"    {name} [OPTIONS] {usage}".rstrip(), "")
+    yield from (f"    {name} [OPTIONS] {usage}".rstrip(), "")
+    yield from _words(command.help or "")
     if given:
         yield from ("| | | if left out |", "|---|---|---|")
         for one in placed:

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from advlab.cli.data import data as app
 from advlab.core.errors import AdvlabError
-from advlab.data.directory import SETS
+from advlab.data.published import SETS
 
 
 def run(*words):

@@ -10,7 +10,7 @@ import torch
 from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator
 from advlab.data import cifar10
-from advlab.data.directory import UNPACKED
+from advlab.data.published import UNPACKED
 
 
 def write_batches(folder, records=4):

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from advlab.core.datafiles import recording
 from advlab.core.errors import AdvlabError
 from advlab.data import DATA, SETS, cifar10, cifar100, mnist
-from advlab.data.directory import UNPACKED, present
+from advlab.data.directory import present
 from advlab.data.pickled_batch import read_pickled
+from advlab.data.published import UNPACKED
 from advlab.data.recorded import changes
 
 

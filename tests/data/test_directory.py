@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from advlab.core.errors import AdvlabError
-from advlab.data.directory import SETS, DataSet, File, data_root, fetch, find, present
+from advlab.data.directory import data_root, find, present
+from advlab.data.download import fetch
+from advlab.data.published import SETS, DataSet, File
 
 
 class Handler(SimpleHTTPRequestHandler):

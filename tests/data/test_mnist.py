@@ -11,7 +11,8 @@ import torch
 from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator
 from advlab.data import mnist
-from advlab.data.directory import SETS, fetch
+from advlab.data.download import fetch
+from advlab.data.published import SETS
 
 IMAGES, LABELS = "train-images-idx3-ubyte", "train-labels-idx1-ubyte"
 

@@ -31,7 +31,8 @@ def path(directory: Directory = None, as_json: Json = False) -> None:
       advlab data path
       advlab data path --data ~/data --json
     """
-    from ..data.directory import SETS, data_root, present
+    from ..data.directory import data_root, present
+    from ..data.published import SETS
 
     root = data_root(directory)
     files = {name: [str(file) for file in present(name, directory)] for name in SETS}
@@ -65,7 +66,7 @@ def fetch(
       advlab data fetch mnist --mirror https://example.org/mnist
     """
     from ..data.directory import data_set, present
-    from ..data.directory import fetch as fetch_set
+    from ..data.download import fetch as fetch_set
 
     folder = fetch_set(name, directory, mirror)
     typer.echo(f"{data_set(name).title} ({data_set(name).terms})", err=True)

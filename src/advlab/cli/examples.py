@@ -17,7 +17,7 @@ from ..core.imports import imported
 from ..core.randomness import generator
 from ..data import DATA, ImageFolder
 from ..data.arrays import load_any
-from ..data.directory import SETS
+from ..data.published import SETS
 from ..data.resolve import PICKLES, folder_part, from_object, npz_keys, published, refused
 
 Box = tuple[float, float]

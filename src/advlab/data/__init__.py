@@ -15,11 +15,11 @@ from .augment import Cutout as Cutout
 from .augment import Flip as Flip
 from .augment import augmentation as augmentation
 from .base import DataModel as DataModel
-from .directory import SETS as SETS
 from .directory import data_root as data_root
-from .directory import fetch as fetch
+from .download import fetch as fetch
 from .images import ImageFolder as ImageFolder
 from .loaders import batches as batches
+from .published import SETS as SETS
 from .recorded import cached as cached
 from .recorded import recorded as recorded
 from .registry import DATA as DATA

@@ -19,9 +19,9 @@ from ..core.inputs import Given
 from ..core.nearest import nearest
 from ..core.randomness import generator
 from .arrays import KEYS, Arrays, Keys, from_arrays, load_any
-from .directory import SETS
 from .images import ImageFolder
 from .loaders import batches
+from .published import SETS
 from .registry import DATA
 
 Part = Literal["train", "validation", "test"]

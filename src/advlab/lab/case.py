@@ -91,8 +91,6 @@ class About(Config):
         looks: how many runs of this experiment at laptop scale or above had been seen when its
             rules were fixed. Whoever changes a rule after a look raises it by one: the deciding run
             then draws from seeds that no look has used.
-        shares: other experiments with the same `compute`: what they have stored of the same cases
-            is taken over, and nothing is computed twice (`lab.sharing`).
     """
 
     paper: str
@@ -103,7 +101,6 @@ class About(Config):
     reduced: dict[Scale, str] = Field(default_factory=dict)
     data: tuple[str, ...] = ()
     looks: NonNegativeInt = 0
-    shares: tuple[str, ...] = ()
 
     @field_validator("claims", mode="before")
     @classmethod

@@ -21,7 +21,6 @@ from .case import About, Case, Computed, Scale, check_seeds
 from .loader import find, name
 from .local import Limits
 from .origin import own_folder
-from .sharing import take_over
 from .store import ReadOnly, Store
 from .sweep import Swept, sweep
 
@@ -149,11 +148,6 @@ def run(
     _check_data(experiment.about.data if scale != "smoke" else ())
     own = own_folder(Path(out), experiment.name, experiment.source)
     experiment, folder = replace(experiment, name=own), Path(out) / own
-    if experiment.about.shares and not fresh:
-        siblings = [Path(out) / other for other in experiment.about.shares if other != own]
-        taken = take_over(cases, experiment.code(scale), folder, siblings)
-        if taken:
-            print(f"{own}: taken over from its siblings: {taken}", file=sys.stderr, flush=True)
     swept = sweep(
         cases,
         experiment.compute,

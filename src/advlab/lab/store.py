@@ -208,27 +208,6 @@ class Store:
         whole["run.json"] = seal(json.dumps(about, indent=2)).encode()
         self._put(case, whole)
 
-    def copy(self, case: Case, other: "Store") -> bool:
-        """Take the run of a case over from another store, as it is; False if it is busy here.
-
-        Args:
-            case: the settings.
-            other: a store with a run of them, which is checked first.
-
-        Raises:
-            Corrupt: the run is damaged there.
-            AdvlabError: it cannot be read there or written here.
-        """
-        if other.read(case) is None:
-            return False
-        key = case.key()
-        self.open()
-        with self.lock(key, 0.0) as mine:
-            if not mine:
-                return False
-            self._put(case, {file.name: file.read_bytes() for file in (other.root / key).iterdir()})
-        return True
-
     def _put(self, case: Case, files: Mapping[str, bytes]) -> None:
         """Make these files the run of a case (its lock is held), by one rename."""
         key = case.key()

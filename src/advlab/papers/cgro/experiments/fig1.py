@@ -32,7 +32,6 @@ ABOUT = lab.About(
     seconds={"smoke": 5, "laptop": 750, "paper": 60000},
     looks=1,
     data=("cifar10",),
-    shares=("cgro/fig1", "cgro/fig2", "cgro/fig3"),
     reduced={
         "laptop": "1000 and 4000 of 50,000 images, a small network with BatchNorm for "
         "PreActResNet-18, 32 and 24 epochs of Adam against PGD-3 for 200 of SGD against PGD-10, no "

@@ -38,7 +38,6 @@ ABOUT = lab.About(
     seconds={"smoke": 5, "laptop": 500, "paper": 3000},
     looks=1,
     data=("cifar10", "mnist"),
-    shares=("cgro/fig1", "cgro/fig2", "cgro/fig3"),
     reduced={
         "laptop": "1000 of 50,000 and 60,000 images, a small network with BatchNorm for ResNet9, "
         "Adam against PGD for fast training, eps0 = 0.2 for 0.1 on MNIST"
@@ -88,9 +87,9 @@ def figure(table: pl.DataFrame) -> AnyChart:
         mine = looked.filter(data=data)
         done, name = mine.filter(snapshot="end", part="train"), SHORT[data]
         charts += [
-            curves(done, "share", "sharp", title=f"{name}, training: gradient", y_title=steepest,
-                   **x),
-            curves(done, "share", "rise", title=f"{name}, training: loss",
+            curves(done, "share", "sharp", "snapshot", title=f"{name}, training: gradient",
+                   y_title=steepest, **x),
+            curves(done, "share", "rise", "snapshot", title=f"{name}, training: loss",
                    y_title="max rise of the loss (found)", **x),
             curves(mine.filter(part="train"), "share", "sharp", "snapshot",
                    title=f"{name}, training: over epochs", y_title=steepest, **x),

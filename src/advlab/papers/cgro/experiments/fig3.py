@@ -35,7 +35,6 @@ ABOUT = lab.About(
     seconds={"smoke": 5, "laptop": 300, "paper": 2000},
     looks=1,
     data=("cifar10",),
-    shares=("cgro/fig1", "cgro/fig2", "cgro/fig3"),
     reduced={
         "laptop": "1000 of 50,000 images, a small network with BatchNorm for ResNet9, Adam against "
         "PGD-3 for fast training"

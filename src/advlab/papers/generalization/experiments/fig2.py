@@ -33,7 +33,6 @@ ABOUT = lab.About(
     seconds={"smoke": 8, "laptop": 1000, "paper": 350000},
     looks=1,
     data=("cifar10",),
-    shares=("generalization/fig2", "generalization/fig8"),
     reduced={"laptop": runs.REDUCED.format(9, 100)},
     claims={
         "a": empirical("xi = 0.001 on each example's gradient raises adversarial test accuracy",

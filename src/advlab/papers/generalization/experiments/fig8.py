@@ -30,7 +30,6 @@ ABOUT = lab.About(
     seconds={"smoke": 5, "laptop": 500, "paper": 100000},
     looks=1,
     data=("cifar10",),
-    shares=("generalization/fig2", "generalization/fig8"),
     reduced={"laptop": runs.REDUCED.format(9, 100)},
     claims={
         "a": empirical("over eps, the distance at the end is larger at the larger eps", "learned"),

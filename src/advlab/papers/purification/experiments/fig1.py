@@ -27,6 +27,7 @@ ABOUT = lab.About(
     title="Adversarial training purifies the filters of the first layer",
     seconds={"smoke": 8, "laptop": 230, "paper": 12_000},
     data=scales.DATA,
+    looks=1,
     reduced=scales.reduced("AlexNet"),
     claims={
         "robust": empirical("Adversarial training from the clean network raises robust accuracy by "

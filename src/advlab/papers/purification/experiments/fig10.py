@@ -25,6 +25,7 @@ ABOUT = lab.About(
     title="Deep features of clean and of robust networks",
     seconds={"smoke": 10, "laptop": 280, "paper": 13_000},
     data=scales.DATA,
+    looks=1,
     reduced=scales.reduced("AlexNet", "200 gradient steps"),
     claims={
         "smoother": empirical("In each deep layer features of the robust network are purer: the "

@@ -33,6 +33,7 @@ ABOUT = lab.About(
     title="Purification at a deep layer, above robust layers that stand still",
     seconds={"smoke": 15, "laptop": 380, "paper": 50_000},
     data=scales.DATA,
+    looks=1,
     reduced=scales.reduced(
         "ResNet-34", "the fourth of five convolutions in place of nine layers; 200 gradient steps"
     ),

@@ -27,6 +27,7 @@ ABOUT = lab.About(
     title="Sparse reconstruction of images and of adversarial perturbations",
     seconds={"smoke": 10, "laptop": 360, "paper": 13_000},
     data=scales.DATA,
+    looks=1,
     reduced=scales.reduced("AlexNet", "24 images"),
     claims={
         "order": empirical("At 5 % of nonzeros robust features have a smaller error than clean "

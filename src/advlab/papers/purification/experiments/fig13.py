@@ -26,6 +26,7 @@ ABOUT = lab.About(
     title="Purification against several attackers",
     seconds={"smoke": 12, "laptop": 380, "paper": 90_000},
     data=scales.DATA,
+    looks=1,
     reduced=scales.reduced(
         "ResNet-34", "two of four attackers; the fourth of five convolutions; 200 gradient steps"
     ),

@@ -50,6 +50,7 @@ ABOUT = lab.About(
     title="Neurons leave their start and are kept by adversarial training",
     seconds={"smoke": 15, "laptop": 460, "paper": 12_000},
     data=scales.DATA,
+    looks=1,
     reduced=scales.reduced("AlexNet"),
     claims={
         f"{name}/{scale:g}": claim.model_copy(

@@ -27,6 +27,7 @@ ABOUT = lab.About(
     title="Images are sparse sums of robust features",
     seconds={"smoke": 10, "laptop": 360, "paper": 13_000},
     data=scales.DATA,
+    looks=1,
     reduced=scales.reduced("AlexNet", "24 images"),
     claims={
         "sparse": empirical("With 4.05 % of the code not zero, robust features reconstruct images "

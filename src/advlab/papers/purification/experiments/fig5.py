@@ -24,6 +24,7 @@ ABOUT = lab.About(
     title="Activations become sparser during clean training",
     seconds={"smoke": 3, "laptop": 180, "paper": 40_000},
     data=scales.DATA,
+    looks=1,
     reduced=scales.reduced("WRN-28-10"),
     claims={
         "every": empirical("In every layer the share of active ReLUs is lower at the end of clean "

@@ -27,6 +27,7 @@ ABOUT = lab.About(
     title="Adversarial training removes the noise from deep features",
     seconds={"smoke": 10, "laptop": 250, "paper": 35_000},
     data=scales.DATA,
+    looks=1,
     reduced=scales.reduced("ResNet-34", "the fourth of five convolutions; 200 gradient steps"),
     claims={
         "smoother": empirical("Features of a deep layer are purer after adversarial training: the "

@@ -26,6 +26,7 @@ ABOUT = lab.About(
     title="Adversarial perturbations before and after adversarial training",
     seconds={"smoke": 8, "laptop": 230, "paper": 30_000},
     data=scales.DATA,
+    looks=1,
     reduced=scales.reduced("ResNet-34", "100 images"),
     claims={
         "frequencies": empirical("Perturbations are less like noise after adversarial training: "

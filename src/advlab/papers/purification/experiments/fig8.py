@@ -28,6 +28,7 @@ ABOUT = lab.About(
     title="Filters emerge from their start, and early on each is itself",
     seconds={"smoke": 3, "laptop": 60, "paper": 2_500},
     data=scales.DATA,
+    looks=1,
     reduced=scales.reduced("AlexNet"),
     claims={
         "early": empirical("After a third of clean training more than 90 % of the filters alive "

@@ -25,6 +25,7 @@ ABOUT = lab.About(
     title="Clean and adversarial training in the language of pure and dense features",
     seconds={"smoke": 12, "laptop": 350, "paper": 22_000},
     data=scales.DATA,
+    looks=1,
     reduced=scales.reduced("AlexNet"),
     claims={
         "back": empirical("Clean training from the robust network makes it fall to attacks again: "

@@ -27,6 +27,7 @@ ABOUT = lab.About(
     title="Robust and clean accuracy, from random and from clean weights",
     seconds={"smoke": 12, "laptop": 560, "paper": 140_000},
     data=scales.DATA,
+    looks=1,
     reduced=scales.reduced("ResNet-34", "two of four attackers"),
     claims={
         "fooled": empirical("Clean training has a robust accuracy below 0.05 against each attacker "

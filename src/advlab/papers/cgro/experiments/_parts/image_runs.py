@@ -1,7 +1,7 @@
 """One adversarial training on images, measured at some epochs: what Figures 1, 2 and 3 read.
 
-A run is named by data set, n and seed, and the three figures have the same cases in common: what
-one of them has computed the others take over (`lab.About.shares`), so nothing is trained twice.
+A run is named by data set, n and seed, and the three figures have cases in common: each is one
+shared run (`lab.shared`), so nothing is trained twice.
 
 At each snapshot, for training images, held-out images (of the training split, not trained on; only
 they choose an epoch) and test images: clean and robust accuracy and loss under PGD-10 (robust
@@ -40,6 +40,8 @@ from .....training.trainer import Arranged
 from ...models import StridedCNN
 
 NAME = "cgro/images"
+RUNS = "image_runs"
+"""The folder of the shared runs, beside those of the figures."""
 Data = Literal["cifar10", "mnist", "stand-in"]
 Part = Literal["train", "held-out", "test"]
 TITLES: dict[str, str] = {
@@ -127,6 +129,11 @@ def cases(seeds: int | None, usual: int, *settings: dict[str, Any]) -> list[Case
 
 def compute(case: Case) -> pl.DataFrame:
     """One row per snapshot, part and radius (as a share of the training radius)."""
+    return lab.shared(case, train_and_measure, RUNS).table
+
+
+def train_and_measure(case: Case) -> pl.DataFrame:
+    """The rows of a case, trained anew."""
     train, held, test = images(case)
     model = draw(case, train)
     chosen = _recipe(case)

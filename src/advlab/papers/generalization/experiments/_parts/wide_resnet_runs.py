@@ -41,6 +41,8 @@ from .....training.errors_of import ErrorsOf
 from .....training.trainer import Arranged
 
 NAME = "generalization/wide residual networks"
+RUNS = "wide_resnet_runs"
+"""The folder of the shared runs, beside those of the figures."""
 Convention = Literal["per_example", "batch_mean"]
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)
 TRIALS = 1000
@@ -102,7 +104,12 @@ def cases(seeds: int, arms: Sequence[Mapping[str, Any]], **settings: Any) -> lis
 
 
 def compute(case: Case) -> pl.DataFrame:
-    """One row per snapshot."""
+    """One row per snapshot, of a run that all figures with this case share."""
+    return lab.shared(case, train_and_measure, RUNS).table
+
+
+def train_and_measure(case: Case) -> pl.DataFrame:
+    """The rows of a case, trained anew."""
     train, test = images(case)
     with_start = generator(NAME, "network", case.seed)
     model = Normalised(

@@ -3,6 +3,8 @@
     python scripts/verdict_tables.py RUNS   # take the results of a folder of runs, then write
     python scripts/verdict_tables.py        # write the tables again
 
+`scripts/results.py take RUNS` does this, and takes the pictures and the summary too.
+
 Results are kept, without charts, in papers/<paper>/verdicts.json; results of other experiments stay
 as they are. Nobody types a number: a test renders the tables again and compares them. What changed
 is listed from papers/<paper>/changes.toml, which holds each former verdict and why it is another.
@@ -17,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from advlab import lab
+from advlab.lab.summary import kept_result
 from advlab.papers import EXPERIMENTS
 from advlab.report import Result, Verdict
 from advlab.report.formatting import plural, scope
@@ -42,21 +45,10 @@ def take(runs: Path) -> None:
             found[result.experiment] = result  # "paper" comes after "laptop"
     for paper in papers():
         known = {one["experiment"]: one for one in stored(paper)}
-        known |= {name: _kept(one) for name, one in found.items() if one.paper == paper}
+        known |= {name: kept_result(one) for name, one in found.items() if one.paper == paper}
         rows = [known[name] for name in EXPERIMENTS if name in known]
         text = json.dumps(rows, indent=1, ensure_ascii=False)
         (PAPERS / paper / "verdicts.json").write_text(text + "\n", encoding="utf-8")
-
-
-def _kept(result: Result) -> dict[str, Any]:
-    """A result without charts and runs; a scope that all its verdicts share stands once."""
-    whole = result.model_dump(mode="json", exclude={"chart", "runs", "made_by", "about", "source"})
-    scopes = [verdict.pop("scope") for verdict in whole["verdicts"]]
-    whole["scope"] = scopes[0] if scopes else {}
-    for verdict, own in zip(whole["verdicts"], scopes, strict=True):
-        if own != whole["scope"]:
-            verdict["scope"] = own
-    return whole
 
 
 def stored(paper: str) -> list[dict[str, Any]]:
@@ -97,37 +89,48 @@ def changes(paper: str) -> dict[str, dict[str, str]]:
 
 def table(paper: str) -> str:
     """Counts by kind, a line per experiment with its scope, and all verdicts."""
-    found = verdicts(paper)
-    lines = ["| kind | " + " | ".join(OUTCOMES) + " |", "|---" * (1 + len(OUTCOMES)) + "|"]
-    for kind, words in KINDS.items():
-        each = [one for one in found.values() if one.kind == kind]
-        counted = (str(sum(one.outcome == name for one in each)) for name in OUTCOMES)
-        if each:
-            lines.append(f"| {kind} ({words}) | " + " | ".join(counted) + " |")
+    lines = counts(paper)
     for result in stored(paper):
-        experiment = result["experiment"]
-        each = {id: one for id, one in found.items() if id.startswith(experiment + "/")}
-        shared = scope(Verdict(id="", claim="", outcome="undecided", measured=None, rule="",
-                               scope=result["scope"]))  # fmt: skip
-        facts = f"{result['scale']} scale, {plural(result['seeds'], 'seed')}"
-        facts += f", {result['seconds']:.0f} s of computing, commit {result['commit'][:12]}"
-        lines += ["", f"**`{experiment}`** ({facts}). {shared}".rstrip(), ""]
-        lines += [
-            "| claim | kind | what is claimed | measured | outcome |",
-            "|---|---|---|---|---|",
-        ]
-        for id, one in each.items():
-            words = one.claim.replace("|", "\\|")
-            if one.scope.model_dump(mode="json") != result["scope"]:
-                words += f" ({scope(one)})".replace("|", "\\|")
-            name = id.removeprefix(experiment + "/")
-            lines.append(f"| `{name}` | {one.kind} | {words} | {measured(one)} | {outcome(one)} |")
+        lines += ["", *facts(result), "", *rows(result)]
     known = {result["experiment"] for result in stored(paper)}
     mine = (name for name in EXPERIMENTS if name.startswith(paper + "/"))
     left = ", ".join(f"`{name}`" for name in mine if name not in known)
     if left:
         lines += ["", f"Not run anew at laptop scale since rules changed: {left}."]
     return "\n".join(lines)
+
+
+def counts(*of: str) -> list[str]:
+    """How many claims of some papers were decided how, by kind."""
+    found = [one for paper in of for one in verdicts(paper).values()]
+    lines = ["| kind | " + " | ".join(OUTCOMES) + " |", "|---" * (1 + len(OUTCOMES)) + "|"]
+    for kind, words in KINDS.items():
+        each = [one for one in found if one.kind == kind]
+        counted = (str(sum(one.outcome == name for one in each)) for name in OUTCOMES)
+        if each:
+            lines.append(f"| {kind} ({words}) | " + " | ".join(counted) + " |")
+    return lines
+
+
+def facts(result: Mapping[str, Any]) -> list[str]:
+    """What ran, and the scope that its verdicts share."""
+    nothing = {"id": "", "claim": "", "outcome": "undecided", "measured": None, "rule": ""}
+    shared = scope(Verdict(**nothing, scope=result["scope"]))
+    said = f"{result['scale']} scale, {plural(result['seeds'], 'seed')}"
+    said += f", {result['seconds']:.0f} s of computing, commit {result['commit'][:12]}"
+    return [f"**`{result['experiment']}`** ({said}). {shared}".rstrip()]
+
+
+def rows(result: Mapping[str, Any]) -> list[str]:
+    """The verdicts of one experiment as a table."""
+    lines = ["| claim | kind | what is claimed | measured | outcome |", "|---|---|---|---|---|"]
+    for each in result["verdicts"]:
+        one = Verdict(**{"scope": result["scope"], **each})
+        words = one.claim.replace("|", "\\|")
+        if one.scope.model_dump(mode="json") != result["scope"]:
+            words += f" ({scope(one)})".replace("|", "\\|")
+        lines.append(f"| `{one.id}` | {one.kind} | {words} | {measured(one)} | {outcome(one)} |")
+    return lines
 
 
 def measured(verdict: Verdict) -> str:

@@ -1,24 +1,33 @@
 """advlab verify: are the stored runs whole, and by the code that is installed."""
 
 import json
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from ..lab.checked import Checked
+    from ..lab.summary import Moved
+    from ..report import Verdict
 
 _PROBLEMS = 1
 _KINDS: tuple[Literal["damaged", "foreign", "stale"], ...] = ("damaged", "foreign", "stale")
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder of runs or evaluations.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object.")]
+Against = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR", help="Compare with a summary of earlier runs, such as `results`, instead."
+    ),
+]
 
 
-def verify(folder: Folder = Path("runs"), as_json: AsJson = False) -> None:
+def verify(folder: Folder = Path("runs"), against: Against = None, as_json: AsJson = False) -> None:
     """Check that runs, results, evaluations and checkpoints are whole; writes nothing.
 
     Damaged: a file is not what was written. Foreign: it does not belong there. Stale: other code
@@ -26,13 +35,21 @@ def verify(folder: Folder = Path("runs"), as_json: AsJson = False) -> None:
     rests on runs that changed or are gone. The exit code is 1 if anything is. Failed cases are
     counted and leave it at 0.
 
+    With --against the results of laptop scale are compared, claim by claim and cell by cell, with
+    those that a summary holds; `results` of the repository is that of the published runs. The exit
+    code is 1 if a verdict moved.
+
     Examples:
 
     \b
       advlab verify runs
       advlab verify runs/generalization/fig5
       advlab verify runs --json
+      advlab verify runs --against results
     """
+    if against is not None:
+        _against(folder, against, as_json)
+        return
     from ..lab.verify import verify as check
 
     found = check(folder)
@@ -42,6 +59,106 @@ def verify(folder: Folder = Path("runs"), as_json: AsJson = False) -> None:
         _print(found)
     if any(one.problems for one in found):
         raise typer.Exit(_PROBLEMS)
+
+
+def _against(folder: Path, summary: Path, as_json: bool) -> None:
+    from ..core.errors import AdvlabError
+    from ..lab.summary import compare, read, results, table
+
+    for one in (folder, summary):
+        if not one.is_dir():
+            raise AdvlabError("a folder", f"{one}, which is none")
+    found, unknown = {}, []
+    for result, place in results(folder):
+        file = summary / f"{result.experiment}.parquet"
+        if file.is_file():
+            found[result.experiment] = compare(read(file), result, table(result, place))
+        else:
+            unknown.append(result.experiment)
+    if not found:
+        came = f"only {', '.join(unknown)}" if unknown else f"none in {folder}"
+        raise AdvlabError(f"laptop-scale results that {summary} knows", came)
+    if as_json:
+        print(json.dumps(_moves(found, unknown)))
+    else:
+        _print_moves(found, unknown)
+    if any(one.verdicts for one in found.values()):
+        raise typer.Exit(_PROBLEMS)
+
+
+def _moves(found: "Mapping[str, Moved]", unknown: list[str]) -> dict[str, object]:
+    compared = [
+        {
+            "experiment": name,
+            "claims": len(one.pair.rows),
+            "verdicts_moved": one.verdicts,
+            "numbers_moved": one.numbers,
+            "rows": [
+                {"claim": row.name, "change": row.change}
+                | {
+                    side: verdict and {"outcome": verdict.outcome, "measured": verdict.measured}
+                    for side, verdict in (("old", row.a), ("new", row.b))
+                }
+                for row in one.pair.rows
+            ],
+            "columns": {
+                column: {"share": share, "largest": largest if largest < math.inf else None}
+                for column, (share, largest) in one.different.items()
+            },
+            "note": one.note,
+        }
+        for name, one in found.items()
+    ]
+    same = not any(one.verdicts for one in found.values())
+    return {"same_verdicts": same, "compared": compared, "not_in_summary": unknown}
+
+
+def _print_moves(found: "Mapping[str, Moved]", unknown: list[str]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console()
+    table = Table("experiment", "claims", "verdicts moved", "numbers moved", "table")
+    table.columns[0].overflow = "fold"
+    for name, one in found.items():
+        table.add_row(
+            Text(name),
+            str(len(one.pair.rows)),
+            str(one.verdicts or "-"),
+            str(one.numbers or "-"),
+            Text(_cells(one)),
+        )
+    console.print(table)
+    for one in found.values():
+        for row in one.pair.rows:
+            old, new = (
+                "no such claim" if side is None else _measured(side) for side in (row.a, row.b)
+            )
+            if row.change != "none" or old != new:
+                print(f"{row.name}: {old} -> {new}")
+                print(f"    {row.claim}")
+        for what, before, now in one.pair.differences:
+            print(f"note: {one.pair.experiment}: {what} was {before or '-'}, is {now or '-'}")
+    if unknown:
+        print(f"note: not in the summary: {', '.join(unknown)}")
+    moved = sum(one.verdicts for one in found.values())
+    print(f"verdicts that moved: {moved or 'none'}")
+
+
+def _measured(verdict: "Verdict") -> str:
+    value = "" if verdict.measured is None else f" ({verdict.measured:.6g})"
+    return f"{verdict.outcome}{value}"
+
+
+def _cells(one: "Moved") -> str:
+    if one.note or not one.different:
+        return one.note or "the same"
+    worst = max(one.different, key=lambda column: one.different[column][1])
+    share, largest = one.different[worst]
+    by = f"by up to {largest:.1e}" if largest < math.inf else "in words"
+    more = f", and {len(one.different) - 1} more columns" if len(one.different) > 1 else ""
+    return f"{worst}: {share:.0%} of cells differ {by}{more}"
 
 
 def _record(folder: Path, found: "Sequence[Checked]") -> dict[str, object]:

@@ -338,7 +338,7 @@ def _collect(cases: Iterable[Case], work: _Work, runs: dict[str, Stored]) -> Swe
                 failed.append(Failure(case=case.model_dump(mode="json"), reason=reason))
                 continue
         found[case.key()] = run
-        tables.append(_with_settings(run.table, case))
+        tables.append(with_settings(run.table, case.model_dump()))
         seconds += run.seconds
     table = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
     sums = {key: run.sha256 for key, run in found.items()}
@@ -362,11 +362,11 @@ def _makers(runs: Iterable[Stored]) -> list[Maker]:
 _TYPES = {bool: pl.Boolean, int: pl.Int64, float: pl.Float64, str: pl.String, type(None): pl.Null}
 
 
-def _with_settings(table: pl.DataFrame, case: Case) -> pl.DataFrame:
-    """The case's scalar settings as columns before its rows; a row's own column goes first."""
+def with_settings(table: pl.DataFrame, case: Mapping[str, Any]) -> pl.DataFrame:
+    """A case's scalar settings as columns before its rows; a row's own column goes first."""
     settings = [
         pl.lit(value, dtype=_TYPES[type(value)]).alias(name)
-        for name, value in case.model_dump().items()
+        for name, value in case.items()
         if type(value) in _TYPES and name not in table.columns
     ]
     return table.select(*settings, pl.all())

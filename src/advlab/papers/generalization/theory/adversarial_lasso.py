@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ....core.checks import Array, ArrayLike, Scalar, scalar, stack, vector
-from ....core.errors import AdvlabError
 from ....linear.interpolation import check_samples
 from ....linear.samples import Minimum, newton, report_miss, smoothed_risk, soft_threshold
 from ....linear.solve import solve_linear

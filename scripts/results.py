@@ -1,0 +1,87 @@
+"""Everything that the repository shows of runs: pictures, tables, summaries.
+
+    python scripts/results.py take RUNS...   # take the laptop-scale results of folders of runs
+    python scripts/results.py write          # write the tables of verdicts again
+    python scripts/results.py bracket        # draw docs/images/bracket.png, on MNIST
+
+`take` puts the figure of each experiment into docs/images/<paper>_<experiment>.png, its table and
+verdicts into results/<paper>/<experiment>.parquet (`advlab verify --against results` compares a new
+run with them) and its verdicts into papers/<paper>/verdicts.json, from which the tables in the
+papers' pages and the site are made. Experiments that RUNS does not have stay as they are. A last
+line says whether verdicts moved.
+"""
+
+import io
+import runpy
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+from verdict_tables import EXPERIMENTS, pages
+from verdict_tables import take as take_verdicts
+
+from advlab.lab import summary
+from advlab.report import figure
+
+ROOT = Path(__file__).parent.parent
+IMAGES = ROOT / "docs" / "images"
+RESULTS = ROOT / "results"
+SCALE = 1.5
+COLOURS = 256
+
+
+def picture(experiment: str) -> Path:
+    """Where the figure of an experiment is kept."""
+    return IMAGES / f"{experiment.replace('/', '_')}.png"
+
+
+def take(runs: Path) -> None:
+    """Pictures, summaries and verdicts of a folder of runs."""
+    for result, folder in summary.results(runs):
+        if result.experiment not in EXPERIMENTS:
+            continue
+        rows, file = summary.table(result, folder), RESULTS / f"{result.experiment}.parquet"
+        said = ""
+        if file.exists():
+            moved = summary.compare(summary.read(file), result, rows)
+            said = f", verdicts moved: {moved.verdicts or 'none'}"
+        summary.write(result, rows, file)
+        drawn = _draw(result.chart, picture(result.experiment))
+        print(f"{result.experiment}: {file.stat().st_size // 1000} kB of table, {drawn}{said}")
+    take_verdicts(runs)
+
+
+def bracket() -> None:
+    """The figure of the notebook that attacks a model."""
+    names = runpy.run_path(str(ROOT / "docs" / "notebooks" / "attack_your_model.py"))
+    print(f"bracket: {_draw(names['band'].to_dict(), IMAGES / 'bracket.png')}")
+
+
+def _draw(chart: Mapping[str, Any], path: Path) -> str:
+    """A chart has few colours: a palette makes its file three times smaller."""
+    if not chart:
+        return "no figure"
+    image = Image.open(io.BytesIO(figure.png(figure.svg(chart), SCALE))).convert("RGB")
+    image.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    return f"{path.stat().st_size // 1000} kB of figure"
+
+
+def main(arguments: list[str]) -> None:
+    match arguments:
+        case ["take", *folders] if folders:
+            for folder in folders:
+                take(Path(folder))
+        case ["bracket"]:
+            bracket()
+        case ["write"]:
+            pass
+        case _:
+            sys.exit(__doc__)
+    for path, text in pages().items():
+        path.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,87 @@
+"""Makes the site's generated pages, and reads our Markdown as GitHub does (mkdocs events)."""
+
+import re
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import addresses
+import api_pages
+import cite_page
+import cli_page
+import notebook_pages
+import paper_pages
+from markdown_parts import Readable, slug, symbols
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File
+
+from advlab.papers import ITEMS
+
+ROOT = addresses.ROOT
+TYPESET = ("gallery/", "findings", "index", *ITEMS)
+"""Pages whose formulas are typed with letters of a keyboard."""
+
+
+def on_config(config):
+    """Our Markdown, GitHub's anchors, and the pages of the reference in the menu."""
+    config.markdown_extensions.append(Readable())
+    config.mdx_configs.setdefault("toc", {})["slugify"] = slug
+    pages = {title: uri for uri, (title, _) in api_pages.pages().items()}
+    papers = {title: uri for title, uri in pages.items() if ": " in title}
+    rooms = {title: uri for title, uri in pages.items() if ": " not in title}
+    reference = next(part["Reference"] for part in config.nav if "Reference" in part)
+    reference += [{"API": [{title: uri} for title, uri in rooms.items()]}]
+    reference += [{"API of the papers": [{title: uri} for title, uri in papers.items()]}]
+    return config
+
+
+def on_files(files, config):
+    """Add what is made from other files of the repository."""
+    made = {uri: text for uri, (_, text) in api_pages.pages().items()}
+    made |= {f"gallery/{paper}.md": paper_pages.gallery(paper) for paper in ITEMS}
+    made |= {"cli.md": cli_page.page(), "cite.md": cite_page.page()}
+    made |= notebook_pages.pages()
+    for path, uri in addresses.PAGES.items():
+        if path.endswith(".md") and path not in ("README.md", "benchmarks/peers/README.md"):
+            made[uri] = addresses.relinked((ROOT / path).read_text("utf-8"), ROOT / path, uri)
+    for uri, content in made.items():
+        files.append(File.generated(config, uri, content=content))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Links of docs as they are on the site; a paper's page whole."""
+    uri = page.file.src_uri
+    if page.file.generated_by:
+        return markdown
+    text = addresses.relinked(markdown, ROOT / "docs" / uri, uri)
+    if uri == "index.md":
+        text = text.replace("<!-- counts -->", paper_pages.totals())
+    paper = uri.removesuffix(".md")
+    return paper_pages.page(paper, text) if paper in ITEMS else text
+
+
+def on_page_content(html, page, config, files):
+    """Formulas of the papers with their symbols."""
+    return symbols(html) if page.file.src_uri.startswith(TYPESET) else html
+
+
+def on_post_build(config):
+    """No page may ask a network for anything."""
+    asked = _asked(Path(config.site_dir))
+    if asked:
+        raise PluginError(f"pages that load from a network: {', '.join(asked[:5])}")
+
+
+def _asked(site: Path) -> list[str]:
+    """Scripts, styles, pictures and fonts that pages would fetch from elsewhere."""
+    loads = re.compile(
+        r"""<(?:script|img|iframe|source)\b[^>]*\ssrc=["']?(?:https?:)?//|"""
+        r"""<link\b[^>]*rel=["']?(?:stylesheet|preload)[^>]*href=["']?(?:https?:)?//"""
+    )
+    return [
+        page.relative_to(site).as_posix()
+        for page in site.rglob("*.html")
+        if loads.search(page.read_text(encoding="utf-8"))
+    ]

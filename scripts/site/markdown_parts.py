@@ -1,0 +1,89 @@
+"""What our Markdown needs beyond python-markdown: formulas, `<w, x>` in text, lists as GitHub's."""
+
+import html
+import re
+
+from markdown import Extension, Markdown
+from markdown.inlinepatterns import InlineProcessor
+from markdown.preprocessors import Preprocessor
+
+from advlab.report.prose import maths
+from advlab.report.symbols import html as with_symbols
+
+_TAGS = (
+    "a|abbr|b|br|caption|code|details|div|em|figcaption|figure|i|img|kbd|li|ol|p|pre|small|span|strong|"
+    "style|sub|summary|sup|table|tbody|td|th|thead|tr|ul"
+)
+_ANGLE = re.compile(rf"<(?!!--|/?(?:{_TAGS})\b|https?:|autoref\b)")
+_CODE_SPAN = re.compile(r"(`+[^`]*`+)")
+_ITEM = re.compile(r"( *)(?:[-*+]|\d+[.)]) ")
+_FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
+_QUIET = re.compile(r"(<(pre|code|math|script|style|svg)\b.*?</\2>|<[^>]+>)", re.DOTALL)
+
+
+class Readable(Extension):
+    """Our Markdown as GitHub reads it, and formulas between dollars as MathML."""
+
+    def extendMarkdown(self, md: Markdown) -> None:
+        md.preprocessors.register(_AsGitHub(md), "as_github", 31)
+        md.inlinePatterns.register(_Formula(r"\$\$(.+?)\$\$", md, "block"), "formula_block", 186)
+        md.inlinePatterns.register(_Formula(r"\$(?![\s$])((?:\\.|[^$\\`])+?)(?<!\s)\$(?!\d)", md),
+                                   "formula", 185)  # fmt: skip
+
+
+class _AsGitHub(Preprocessor):
+    def run(self, lines: list[str]) -> list[str]:
+        done: list[str] = []
+        fenced = listed = False
+        for line in lines:
+            if _FENCE.match(line):
+                fenced = not fenced
+            elif not fenced:
+                item = _ITEM.match(line)
+                code = line.startswith("    ") and not listed
+                if item and len(item[1]) < 4:
+                    if not listed and done and done[-1].strip():
+                        done.append("")
+                    line = " " * (4 * ((len(item[1]) + 1) // 2)) + line.lstrip() if listed else line
+                    listed = True
+                elif line.strip() and not line.startswith(" "):
+                    listed = listed and bool(done and done[-1].strip())
+                line = line if code else _escaped(line)
+            done.append(line)
+        return done
+
+
+def _escaped(line: str) -> str:
+    parts = _CODE_SPAN.split(line)
+    return "".join(
+        part if place % 2 else _ANGLE.sub("&lt;", part) for place, part in enumerate(parts)
+    )
+
+
+class _Formula(InlineProcessor):
+    def __init__(self, pattern: str, md: Markdown, display: str = "inline"):
+        super().__init__(pattern, md)
+        self.display = display
+
+    def handleMatch(self, m: re.Match[str], data: str):  # pyright: ignore
+        drawn = str(maths(html.unescape(m[1])))
+        drawn = drawn.replace('display="inline"', f'display="{self.display}"', 1)
+        place = self.md.htmlStash.store(drawn)
+        return place, m.start(0), m.end(0)
+
+
+def symbols(page: str) -> str:
+    """HTML whose text has symbols for their names, `||mu||^2` as ‖μ‖²; code stays as typed."""
+    parts = _QUIET.split(page)
+    # The pattern has two groups: text, tag or quiet element, name of that element, text, ...
+    return "".join(
+        (part or "") if place % 3 == 1 else str(with_symbols(html.unescape(part)))
+        for place, part in enumerate(parts)
+        if place % 3 != 2 and part is not None
+    )
+
+
+def slug(heading: str, separator: str = "-") -> str:
+    """The anchor that GitHub gives to a heading."""
+    kept = re.sub(r"[^\w\- ]", "", heading.strip().lower())
+    return kept.replace(" ", separator)

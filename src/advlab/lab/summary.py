@@ -1,0 +1,252 @@
+"""The summary of a store: of each experiment one parquet file, small enough for a repository.
+
+It holds the experiment's table, of a long one every k-th row, and as metadata the result without
+its chart. `compare` holds a new run against it: which verdicts moved, which numbers.
+"""
+
+import io
+import json
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from ..core.errors import AdvlabError
+from ..core.files import replacing, sha256
+from ..report import Result
+from ..report.comparison import Pair, compared
+from .store import Corrupt, read_record
+from .sweep import with_settings
+
+LARGEST = 60_000
+"""Bytes of a table that is kept whole; of a larger one only every k-th row is."""
+_SAME = 1e-9
+_LONGEST = 200
+_LEFT_OUT = {"chart", "runs", "about", "source", "made_by"}
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run found, small.
+
+    Args:
+        result: the result, without chart and runs.
+        table: its rows, every `every`-th.
+        every: 1 if all rows are there.
+        rows: how many there were.
+    """
+
+    result: Result
+    table: pl.DataFrame
+    every: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class Moved:
+    """A new run beside the summary of the old one.
+
+    Args:
+        pair: the claims of both (`report.comparison`).
+        different: of each column of the table, the share of its cells that differ by more than
+            rounding, and the largest relative difference; only columns with such cells.
+        note: why tables could not be compared, or nothing.
+    """
+
+    pair: Pair
+    different: dict[str, tuple[float, float]]
+    note: str = ""
+
+    @property
+    def verdicts(self) -> int:
+        """How many verdicts became others, or are gone."""
+        return sum(row.change in ("outcome", "only in A") for row in self.pair.rows)
+
+    @property
+    def numbers(self) -> int:
+        """How many claims with the same verdict have another number, up to rounding."""
+        return sum(
+            row.change == "number"
+            or (
+                row.change == "none"
+                and row.a is not None
+                and row.b is not None
+                and _distance(row.a.measured, row.b.measured) > _SAME
+            )
+            for row in self.pair.rows
+        )
+
+
+def results(store: Path, scales: tuple[str, ...] = ("laptop",)) -> Iterator[tuple[Result, Path]]:
+    """The results of a folder of runs, with the folder of each.
+
+    Args:
+        store: what `advlab run --out` wrote.
+        scales: those that are wanted.
+
+    Raises:
+        Corrupt: a result is damaged.
+    """
+    for path in sorted(store.rglob("result-*.json")):
+        try:
+            result = Result.read(path.read_bytes())
+        except ValueError as error:
+            raise Corrupt(f"a whole result in {path}", " ".join(str(error).split())) from None
+        if result.scale in scales:
+            yield result, path.parent
+
+
+def table(result: Result, folder: Path) -> pl.DataFrame:
+    """The table that a result was decided on, from its runs; nothing is computed.
+
+    Args:
+        result: of `folder/result-<scale>.json`.
+        folder: its runs.
+
+    Raises:
+        Corrupt: a run is gone or damaged.
+    """
+    parts = [_rows(folder / key) for key in result.runs]
+    return pl.concat(parts, how="diagonal_relaxed") if parts else pl.DataFrame()
+
+
+def _rows(run: Path) -> pl.DataFrame:
+    try:
+        wanted = read_record((run / "run.json").read_bytes())["sha256"]
+        files = {name: (run / name).read_bytes() for name in ("case.json", "metrics.parquet")}
+        for name, data in files.items():
+            if sha256(data) != wanted[name]:
+                raise ValueError(f"{name} is not what was written")
+        rows = pl.read_parquet(io.BytesIO(files["metrics.parquet"]))
+        return with_settings(rows, json.loads(files["case.json"]))
+    except (OSError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
+        raise Corrupt(f"a whole run in {run}", " ".join(str(error).split())) from None
+
+
+def write(result: Result, rows: pl.DataFrame, path: Path) -> None:
+    """Write the summary of one experiment.
+
+    Columns of lists, and texts that are pictures, are left out.
+
+    Args:
+        result: what the run found.
+        rows: its table.
+        path: the parquet file.
+
+    Example:
+        write(result, table(result, folder), Path("results") / f"{result.experiment}.parquet")
+    """
+    kept = _plain(rows)
+    size = len(_parquet(kept, {}))
+    every = 1 if size <= LARGEST else _prime(math.ceil(size / LARGEST))
+    about = {"result": kept_result(result), "every": every, "rows": rows.height}
+    text = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path) as new:
+        new.write_bytes(_parquet(kept.gather_every(every), {"advlab": text}))
+
+
+def read(path: Path) -> Summary:
+    """What `write` wrote.
+
+    Raises:
+        AdvlabError: it is no such file.
+    """
+    try:
+        about = json.loads(pl.read_parquet_metadata(path)["advlab"])
+        rows, found = pl.read_parquet(path), whole_result(about["result"])
+        return Summary(found, rows, int(about["every"]), int(about["rows"]))
+    except (OSError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
+        raise AdvlabError(f"the summary of an experiment in {path}", error) from None
+
+
+def compare(old: Summary, result: Result, rows: pl.DataFrame) -> Moved:
+    """Hold a new run against a summary.
+
+    Args:
+        old: from `read`.
+        result: what the new run found.
+        rows: its table.
+    """
+    (pair,) = compared([old.result], [result])
+    if rows.height != old.rows:
+        return Moved(pair, {}, f"{rows.height} rows, not {old.rows}: other settings")
+    here = _plain(rows).gather_every(old.every)
+    gone = [name for name in old.table.columns if name not in here.columns]
+    found = {
+        name: difference
+        for name in old.table.columns
+        if name not in gone and (difference := _difference(old.table[name], here[name]))[0]
+    }
+    return Moved(pair, found, f"columns that are gone: {', '.join(gone)}" if gone else "")
+
+
+def kept_result(result: Result) -> dict[str, Any]:
+    """A result without charts and runs; a scope that all its verdicts share stands once."""
+    whole = result.model_dump(mode="json", exclude=_LEFT_OUT)
+    scopes = [verdict.pop("scope") for verdict in whole["verdicts"]]
+    whole["scope"] = scopes[0] if scopes else {}
+    for verdict, own in zip(whole["verdicts"], scopes, strict=True):
+        if own != whole["scope"]:
+            verdict["scope"] = own
+    return whole
+
+
+def whole_result(kept: Mapping[str, Any]) -> Result:
+    """The result that `kept_result` made smaller, as far as it was kept."""
+    scope = kept["scope"]
+    verdicts = [{"scope": scope, **one} if scope else one for one in kept["verdicts"]]
+    rest = {name: value for name, value in kept.items() if name not in ("scope", "verdicts")}
+    return Result(**{"about": "", **rest, "verdicts": verdicts})
+
+
+def _plain(rows: pl.DataFrame) -> pl.DataFrame:
+    """The columns of numbers, answers and short words."""
+    return rows.select(
+        name
+        for name, kind in rows.schema.items()
+        if kind.is_numeric()
+        or kind in (pl.Boolean, pl.Null)
+        or (kind == pl.String and not (rows[name].str.len_bytes() > _LONGEST).any())
+    )
+
+
+def _parquet(rows: pl.DataFrame, about: dict[str, str]) -> bytes:
+    buffer = io.BytesIO()
+    rows.write_parquet(buffer, compression="zstd", compression_level=19, metadata=about)
+    return buffer.getvalue()
+
+
+def _prime(at_least: int) -> int:
+    """The next prime: every k-th row then meets all values of what repeats in the rows."""
+    number = max(2, at_least)
+    while any(number % factor == 0 for factor in range(2, math.isqrt(number) + 1)):
+        number += 1
+    return number
+
+
+def _difference(old: pl.Series, new: pl.Series) -> tuple[float, float]:
+    """The share of cells that differ, and the largest relative difference."""
+    if not (old.dtype.is_numeric() and new.dtype.is_numeric()):
+        share = old.cast(pl.String).ne_missing(new.cast(pl.String)).mean()
+        return float(share or 0.0), math.inf if share else 0.0  # pyright: ignore[reportArgumentType]
+    a, b = (one.cast(pl.Float64).to_numpy() for one in (old, new))
+    large = np.maximum(np.abs(a), np.abs(b))
+    scale = np.maximum(large, 1e-6 * np.nanmax(large, initial=0.0))  # what is nearly 0 is rounding
+    with np.errstate(invalid="ignore", divide="ignore"):
+        far = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b) / scale)
+    far = np.nan_to_num(far, nan=math.inf, posinf=math.inf)
+    return float((far > _SAME).mean()), float(far.max(initial=0.0))
+
+
+def _distance(a: float | None, b: float | None) -> float:
+    if a is None or b is None:
+        return 0.0 if a is b else math.inf
+    if a == b or (math.isnan(a) and math.isnan(b)):
+        return 0.0
+    distance = abs(a - b) / max(abs(a), abs(b))
+    return math.inf if math.isnan(distance) else distance

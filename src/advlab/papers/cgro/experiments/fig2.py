@@ -87,9 +87,9 @@ def figure(table: pl.DataFrame) -> AnyChart:
         mine = looked.filter(data=data)
         done, name = mine.filter(snapshot="end", part="train"), SHORT[data]
         charts += [
-            curves(done, "share", "sharp", "snapshot", title=f"{name}, training: gradient",
-                   y_title=steepest, **x),
-            curves(done, "share", "rise", "snapshot", title=f"{name}, training: loss",
+            curves(done, "share", "sharp", title=f"{name}, training: gradient", y_title=steepest,
+                   **x),
+            curves(done, "share", "rise", title=f"{name}, training: loss",
                    y_title="max rise of the loss (found)", **x),
             curves(mine.filter(part="train"), "share", "sharp", "snapshot",
                    title=f"{name}, training: over epochs", y_title=steepest, **x),

@@ -143,6 +143,17 @@ def test_faces_alone_find_what_the_interior_point_method_finds(norm, intercept):
     assert settled >= 3
 
 
+def test_a_path_without_intercept_leaves_the_zero_model():
+    # From the zero model on a face has no feature at first.
+    x, y = samples(3, 100, 20)
+    edge = linear.thresholds(x, y, "linf", fit_intercept=False).zero
+    path = linear.adversarial_path(
+        x, y, edge * np.array([1.1, 1, 0.999, 0.95, 0.1]), fit_intercept=False
+    )
+    assert (path.relative_gaps <= 1e-8).all()
+    assert [bool(one.any()) for one in path.coefs] == [False, False, True, True, True]
+
+
 def test_the_threshold_of_a_wide_problem_is_where_a_sample_stops_being_fitted():
     rng = np.random.default_rng(0)
     x = rng.normal(size=(20, 2000))

@@ -103,6 +103,8 @@ class SquaredFaces:
         kept = slice(None) if sign.all() else np.flatnonzero(sign)
         part = self.data.x[:, kept]
         z, radii, signs = xi[kept], self.radii[kept], sign[kept]
+        if not len(z):
+            return None
         r = p.y - part @ z
         h = self._gram(part, kept)
         if self.round:

@@ -195,9 +195,9 @@ def figure(table: pl.DataFrame) -> AnyChart:
     return panels(
         [
             _by_network(long, "value", "accuracy", "Made by hand, without training"),
+            _by_network(made, "dense over top", None, "Dense part over the top atom"),
             curves(doses, "dose", "value", "attack", title="Dose of M w* in the clean network",
                    x_title="times its own part along M w*", y_title="accuracy"),
-            _by_network(made, "dense over top", None, "Dense part over the top atom"),
         ]
     ).resolve_scale(color="independent")  # fmt: skip
 
@@ -206,10 +206,12 @@ def _by_network(rows: pl.DataFrame, value: str, color: str | None, title: str) -
     """Means over seeds, a line per network: their names are long."""
     by = ["network", *([color] if color else [])]
     means = rows.group_by(by, maintain_order=True).agg(pl.col(value).mean())
+    # The panel beside has the same lines: names stand once.
+    axis = alt.Axis(labelLimit=320, labels=color is not None)
     chart = alt.Chart(means, title=title, width=WIDTH, height=HEIGHT)
     chart = chart.mark_point(filled=True, size=60, opacity=1).encode(
         x=alt.X(f"{value}:Q", title=value if color is None else "accuracy (worst: upper bound)"),
-        y=alt.Y("network:N", sort=list(ORDER), title=None, axis=alt.Axis(labelLimit=320)),
+        y=alt.Y("network:N", sort=list(ORDER), title=None, axis=axis),
     )
     return chart.encode(color=alt.Color(f"{color}:N")) if color else chart
 

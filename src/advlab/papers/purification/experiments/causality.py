@@ -22,6 +22,7 @@ direction, FGM and PGD from four starts: an upper bound of the robust accuracy.
 from copy import deepcopy
 from dataclasses import replace
 
+import altair as alt
 import polars as pl
 import torch
 from pydantic import PositiveInt
@@ -30,7 +31,7 @@ from torch import Tensor
 from .... import lab
 from ....core.randomness import generators, normal
 from ....report import Assumption, Claims, Verdict, empirical, identity, ours, sample
-from ....report.charts import AnyChart, curves, panels, points
+from ....report.charts import HEIGHT, WIDTH, AnyChart, curves, panels
 from .. import measures
 from ._parts.conditions import assumptions_of
 from ._parts.presets import SparseProblem, scaled
@@ -193,14 +194,26 @@ def figure(table: pl.DataFrame) -> AnyChart:
     ).with_columns(pl.col("attack").replace({"clean": "none", "worst": "worst case"}))
     return panels(
         [
-            points(long, "network", "value", "accuracy", title="Made by hand, without training",
-                   x_title="network", y_title="accuracy (worst case: upper bound)"),
+            _by_network(long, "value", "accuracy", "Made by hand, without training"),
+            _by_network(made, "dense over top", None, "Dense part over the top atom"),
             curves(doses, "dose", "value", "attack", title="Dose of M w* in the clean network",
                    x_title="times its own part along M w*", y_title="accuracy"),
-            points(made, "network", "dense over top", title="Dense part over the top atom",
-                   x_title="network", y_title="mean over neurons"),
         ]
     ).resolve_scale(color="independent")  # fmt: skip
+
+
+def _by_network(rows: pl.DataFrame, value: str, color: str | None, title: str) -> AnyChart:
+    """Means over seeds, a line per network: their names are long."""
+    by = ["network", *([color] if color else [])]
+    means = rows.group_by(by, maintain_order=True).agg(pl.col(value).mean())
+    # The panel beside has the same lines: names stand once.
+    axis = alt.Axis(labelLimit=320, labels=color is not None)
+    chart = alt.Chart(means, title=title, width=WIDTH, height=HEIGHT)
+    chart = chart.mark_point(filled=True, size=60, opacity=1).encode(
+        x=alt.X(f"{value}:Q", title=value if color is None else "accuracy (worst: upper bound)"),
+        y=alt.Y("network:N", sort=list(ORDER), title=None, axis=axis),
+    )
+    return chart.encode(color=alt.Color(f"{color}:N")) if color else chart
 
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:

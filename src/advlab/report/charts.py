@@ -169,6 +169,10 @@ def stacked(*charts: AnyChart, title: str = "") -> alt.VConcatChart:
     ).resolve_scale(color="independent")
 
 
+LETTERS = 48
+"""How many stand side by side below a panel."""
+
+
 @dataclass(frozen=True)
 class _Axes:
     """The encodings that the layers of one panel share."""
@@ -203,7 +207,10 @@ class _Axes:
         title = self.x_title or self.x_name
         if self.beside or not self.table[self.x_name].dtype.is_numeric():
             order = aggregate.levels(self.table, self.x_name).to_list()
-            return alt.X("x:O", title=title, sort=order)
+            # Side by side long names would hide each other.
+            long = sum(len(str(one)) + 2 for one in order) > LETTERS
+            slanted = alt.Axis(labelAngle=-30, labelOverlap=False) if long else alt.Undefined
+            return alt.X("x:O", title=title, sort=order, axis=slanted)
         scale = _scale(self.log_x, nice=False, padding=self.padding)
         return alt.X("x:Q", title=title, scale=scale, axis=_axis(self.log_x))
 

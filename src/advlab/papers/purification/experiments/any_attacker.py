@@ -28,7 +28,7 @@ from ....attacks import Attack, Random, Transfer
 from ....core.randomness import generators
 from ....models import Stack
 from ....report import Assumption, Claims, Verdict, empirical, identity, ours, sample
-from ....report.charts import AnyChart, curves, panels, points
+from ....report.charts import AnyChart, curves, panels, points, stacked
 from ....training import Probe, ProbeFunction
 from .. import measures
 from ..models import SymmetricReLU
@@ -194,22 +194,23 @@ def figure(table: pl.DataFrame) -> AnyChart:
     judged = judged.drop_nulls("value").with_columns(pl.col("judge").replace_strict(JUDGES))
     along = table.filter(part="curve")
     trained = "trained against"
-    return panels(
-        [
-            points(judged, "attacker", "value", "judge", title="Who is trained against, who judges",
-                   y_title="accuracy", x_title=trained),
-            points(ends, "attacker", "linearity gap", title="Gap to the first order on the ball",
-                   y_title="mean gap, lower bound", log_y=True, x_title=trained),
-            points(ends, "attacker", "FGM floor", title="Corollary F.2's argument",
-                   y_title="share with y f(FGM) > 2 gap", x_title=trained),
-            curves(along, "step", "worst", "attacker", title="Worst case along training",
-                   x_title="adversarial steps", y_title="accuracy (upper bound)"),
-            curves(along, "step", "FGM floor", "attacker", title="The argument along training",
-                   x_title="adversarial steps", y_title="share with y f(FGM) > 2 gap"),
-            points(ends, "attacker", "dense over top", title="Dense part over the top atom",
-                   y_title="mean over neurons", x_title=trained),
-        ]
-    ).resolve_scale(color="independent")  # fmt: skip
+    ends_of_training = panels([
+        points(judged, "attacker", "value", "judge", title="Who is trained against, who judges",
+               y_title="accuracy", x_title=trained),
+        points(ends, "attacker", "linearity gap", title="Gap to the first order on the ball",
+               y_title="mean gap, lower bound", log_y=True, x_title=trained),
+        points(ends, "attacker", "FGM floor", title="Corollary F.2's argument",
+               y_title="share with y f(FGM) > 2 gap", x_title=trained),
+    ])  # fmt: skip
+    along_training = panels([
+        curves(along, "step", "worst", "attacker", title="Worst case along training",
+               x_title="adversarial steps", y_title="accuracy (upper bound)"),
+        curves(along, "step", "FGM floor", "attacker", title="The argument along training",
+               x_title="adversarial steps", y_title="share with y f(FGM) > 2 gap"),
+        points(ends, "attacker", "dense over top", title="Dense part over the top atom",
+               y_title="mean over neurons", x_title=trained),
+    ])  # fmt: skip
+    return stacked(ends_of_training, along_training)
 
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:

@@ -35,6 +35,8 @@ WRITES_A_NORM = {
     "papers/convergence/theory/capacity/robust_l2.py": "a theorem about l2",
     "papers/convergence/theory/capacity/robust_linf.py": "a theorem about linf",
     "papers/generalization/theory/algorithm_limit.py": "a theorem about l2",
+    "papers/generalization/theory/adversarial_lasso.py": "a theorem about l2",
+    "papers/generalization/theory/lasso_cone.py": "a theorem about l2, carried over to linf",
     "papers/generalization/reductions/linear_training.py": "holds for l2 and linf balls only",
     "papers/generalization/reductions/lazy_training.py": "holds for l2 balls only",
     "papers/purification/theory/regime.py": "theorems stated for l2 and for linf",

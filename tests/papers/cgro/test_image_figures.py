@@ -52,8 +52,12 @@ def test_three_figures_train_once(tmp_path):
     assert keys[2] <= keys[0]
     assert keys[2] <= keys[1]
     first = lab.run(names[0], scale="smoke", seeds=1, jobs=1, out=tmp_path)
+    shared = tmp_path / "cgro" / "image_runs"
+    trained = {one.parent.name: one.read_bytes() for one in shared.glob("*/run.json")}
+    assert len(trained) == 1
     second = lab.run(names[1], scale="smoke", seeds=1, jobs=1, out=tmp_path)
-    assert first.runs == second.runs
+    assert {one.parent.name: one.read_bytes() for one in shared.glob("*/run.json")} == trained
+    assert first.runs.keys() == second.runs.keys() == trained.keys()
     assert first.failed == second.failed == []
     assert {one.outcome for one in [*first.verdicts, *second.verdicts]} == {"undecided"}
 

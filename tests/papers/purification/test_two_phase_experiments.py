@@ -25,6 +25,7 @@ from advlab.papers.purification.experiments._parts.clean_then_adversarial_claims
     RULES,
     decide,
 )
+from advlab.papers.purification.experiments._parts.presets import SparseProblem
 from advlab.threats import Ball
 
 MODULES = {
@@ -58,10 +59,13 @@ def exact(problem, radius):
 
 @pytest.fixture(scope="module")
 def problem():
-    """Its radius is large enough to break some points of a linear rule, and not all."""
-    drawn = two_phase_runs.Case(preset="random", replicates=2, **two_phase_runs.TINY).problem(
-        "test"
-    )
+    """Its radius is large enough to break some points of a linear rule, and not all.
+
+    In the basis of the dictionary pairs of ReLUs without a bias would stand on their kinks, where
+    an input has no atom, and have no gradient there.
+    """
+    case = two_phase_runs.Case(preset="random", replicates=2, **two_phase_runs.TINY)
+    drawn = SparseProblem.draw(case.settings, case.seeds, "test", case.tests, rotate=False)
     return replace(drawn, preset=drawn.preset.model_copy(update={"tau": 0.4}))
 
 
@@ -122,11 +126,10 @@ def test_neurons_left_out_change_no_value_in_the_largest_balls(problem):
     reach = radius_curves.SHARES[-1] * problem.preset.tau
     far = (problem.test_x @ nets.weight.mT).abs().amax(1) + reach * nets.weight.norm(dim=2)
     nets = measures.Nets(nets.weight, far.median(1).values, nets.sigma)
-    few = radius_curves._firing(problem, nets)
-    whole = [measures.Nets(*part) for part in zip(nets.weight, nets.bias, nets.sigma, strict=True)]
-    for r, (one, all_of_it) in enumerate(zip(few, whole, strict=True)):
+    ball = Ball(norm="l2", radius=reach)
+    for r, all_of_it in enumerate(two_phase_runs.each_net(nets)):
+        one = all_of_it.firing(problem.test_x[r], ball)
         assert 0 < len(one.weight) < len(all_of_it.weight)
-        ball = Ball(norm="l2", radius=reach)
         for row in all_of_it.weight:
             moved = problem.test_x[r] + reach * row / row.norm()
             torch.testing.assert_close(one.value(moved), all_of_it.value(moved))

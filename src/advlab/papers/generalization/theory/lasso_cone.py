@@ -12,6 +12,7 @@ import numpy as np
 from ....core.checks import Array, ArrayLike, Scalar, chosen, scalar, stack, vector
 from ....core.errors import AdvlabError
 from ....linear.interpolation import check_samples
+from ....threats.norms import dual_order, order_of
 
 Norm = Literal["l2", "linf"]
 
@@ -69,17 +70,18 @@ def cone(
     error, support = model - star, star != 0
     if not error.any():
         raise AdvlabError("the cone needs theta other than theta_star")
+    q = dual_order(order_of(norm))
     gradient = mean_gradient(star, design, target, eps, norm)
     largest = np.abs(gradient[support]).max()
     off = float(np.abs(gradient[~support]).max(initial=0.0))
     kink = 0.0
-    if norm == "linf":
+    if q == 1:
         size = np.abs(design @ star - target) + eps * float(np.abs(star).sum())
         kink = 2 * eps * float(size.mean())
     noise = float(max(largest, off - kink))
     above, below = (
         (weight + noise, weight - noise)
-        if norm == "l2"
+        if q == 2
         else (weight + float(largest), weight + kink - off)
     )
     inside, outside = (float(np.abs(error[part]).sum()) for part in (support, ~support))
@@ -146,16 +148,17 @@ def loss_increase_bound(
 
 def training_risk(theta: Array, x: Array, y: Array, eps: float, norm: Norm) -> float:
     """The mean of (|r| + eps ||theta||_q)^2."""
-    push = eps * float(np.linalg.norm(theta, 2 if norm == "l2" else 1))
+    push = eps * float(np.linalg.norm(theta, dual_order(order_of(norm))))
     return float(((np.abs(x @ theta - y) + push) ** 2).mean())
 
 
 def mean_gradient(theta: Array, x: Array, y: Array, eps: float, norm: Norm) -> Array:
     """The gradient of `training_risk`; for linf the subgradient that is 0 where theta is."""
-    q = _positive(float(np.linalg.norm(theta, 2 if norm == "l2" else 1)))
+    q = dual_order(order_of(norm))
+    length = _positive(float(np.linalg.norm(theta, q)))
     r = x @ theta - y
-    size = np.abs(r) + eps * q
-    slope = theta / q if norm == "l2" else np.sign(theta)
+    size = np.abs(r) + eps * length
+    slope = theta / length if q == 2 else np.sign(theta)
     return 2 * (size * np.sign(r)) @ x / len(y) + 2 * eps * float(size.mean()) * slope
 
 

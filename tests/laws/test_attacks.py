@@ -44,6 +44,7 @@ FINDS_LINEAR_OPTIMA = [
     Exact(),
     Surrogate(xi=0.0),
     Surrogate(xi=0.0, inner=PGD()),
+    Surrogate(xi=0.0, inner=FGM(keep_worst=False), keep_worst=False),
 ]
 balls = st.builds(
     Ball,
@@ -78,6 +79,34 @@ def test_fgm_without_its_safeguard_is_the_jump_itself(threat, seed):
     (grad,) = torch.autograd.grad(loss(leaf).sum(), leaf)
     if threat.radius > 0:
         torch.testing.assert_close(result.x, threat.maximiser(grad, x))
+
+
+@given(norm=st.sampled_from(NORMS), xi=st.floats(0.0, 2.0), seed=st.integers(0, 100))
+@settings(max_examples=15, deadline=None)
+def test_the_surrogate_without_its_safeguard_is_the_papers_map(norm, xi, seed):
+    """x + eps * g / sqrt(|g|^2 + xi^2) and its like, whatever the loss there; as a map it costs one
+    gradient and no evaluation, and keeps the laws that others keep."""
+    ball, x, calls = Ball(norm, 0.5), inputs(seed), []
+    loss = loss_for(Surrogate, seed)
+
+    def counted(x):
+        calls.append(len(x))
+        return loss(x)
+
+    attack = Surrogate(xi=xi, inner=FGM(keep_worst=False), keep_worst=False)
+    moved = attack.perturb(counted, x, ball, rng=seeded(seed))
+    assert len(calls) == 1
+    assert not attack.ascends
+    leaf = x.clone().requires_grad_()
+    (g,) = torch.autograd.grad(loss(leaf).sum(), leaf)
+    whole = ball.maximiser(g, x) - x
+    size = g.abs() if norm == "linf" else ball.dual_norm(g)[:, None]
+    shrink = size / (size + xi) if norm == "linf" else size / (size**2 + xi**2).sqrt()
+    shrink = torch.where(size + xi > 0, shrink, 0.0)
+    torch.testing.assert_close(moved, x + shrink * whole)
+    found = attack(loss, x, ball, rng=seeded(seed))
+    torch.testing.assert_close(found.x, moved)
+    torch.testing.assert_close(found.loss, loss(moved))
 
 
 @pytest.mark.parametrize("attack", FINDS_LINEAR_OPTIMA, ids=str)

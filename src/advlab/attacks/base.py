@@ -284,11 +284,18 @@ class BestSoFar:
         """Which rows are left after the broken ones were dropped; None where all stay, as here."""
         return None
 
-    def nested(self) -> "BestSoFar":
-        """For an attack inside an attack: it shares what is known of the clean inputs."""
+    def nested(self, *, remembers: bool = True) -> "BestSoFar":
+        """For an attack inside an attack: it shares what is known of the clean inputs.
+
+        Args:
+            remembers: Whether the inner attack asks for the worst point that it sees.
+        """
         inner = BestSoFar(self.loss, self.x)
-        inner._clean, inner._worst = self._clean, self._worst
-        inner._clean_noted = self._clean_noted
+        inner._clean, inner.remembers = self._clean, remembers
+        if remembers:
+            inner._worst, inner._clean_noted = self._worst, self._clean_noted
+            if self._clean is not None and not self._clean_noted:
+                inner.note(self.x, self._clean[0])
         return inner
 
     def part(self, rows: Int[Tensor, " rows"]) -> "BestSoFar":

@@ -33,6 +33,10 @@ class FGM(Attack):
         """Without `keep_worst` a loss may end below the clean one."""
         return self.keep_worst
 
+    @property
+    def settles(self) -> bool:  # type: ignore[override]
+        return not self.keep_worst
+
     def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
         grad = best.clean_gradient
         if self.cutoff > 0:

@@ -20,6 +20,9 @@ class Surrogate(Attack):
     Args:
         xi: How large a gradient must be for a whole move; 0 gives the inner attack itself.
         inner: The attack whose moves are shrunk.
+        keep_worst: Whether rows that the move would help stay where they are, so that no loss is
+            below the clean one, as with other attacks. False is the map as the paper defines it,
+            which takes one evaluation less: the move is the answer, whatever its loss.
 
     Example:
         >>> attack = Surrogate(xi=0.5, inner=PGD(random_start=False))
@@ -28,10 +31,20 @@ class Surrogate(Attack):
 
     xi: NonNegativeFloat = 0.1
     inner: SerializeAsAny[Attack] = FGM()
+    keep_worst: bool = True
+
+    @property
+    def ascends(self) -> bool:  # type: ignore[override]
+        """Without `keep_worst` a loss may end below the clean one."""
+        return self.keep_worst
+
+    @property
+    def settles(self) -> bool:  # type: ignore[override]
+        return not self.keep_worst
 
     def search(self, best: BestSoFar, threat: Threat, rng: Rng) -> None:
         grad = best.clean_gradient
-        nested = best.nested()
+        nested = best.nested(remembers=not self.inner.settles)
         self.inner.search(nested, threat, rng)
         if self.xi == 0:
             shrink = 1.0
@@ -41,4 +54,9 @@ class Surrogate(Attack):
             size = threat.dual_norm(grad)
             shrink = per_example(size / (size**2 + self.xi**2).sqrt(), grad)
         moved = best.x + shrink * (nested.points - best.x)
-        best.value(moved if threat.convex else threat.project(moved, best.x))
+        if not threat.convex:
+            moved = threat.project(moved, best.x)
+        if self.keep_worst:
+            best.value(moved)
+        else:
+            best.settle(moved)

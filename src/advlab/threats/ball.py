@@ -58,7 +58,8 @@ class Ball(Threat):
         move = (point - center).flatten(1)
         if self.norm == "l2" and self.box is None:
             length = move.norm(dim=1, keepdim=True).clamp(min=torch.finfo(point.dtype).tiny)
-            return center + (move * (self.radius / length).clamp(max=1.0)).reshape(center.shape)
+            move *= (self.radius / length).clamp(max=1.0)
+            return center + move.reshape(center.shape)
         inside = self.contains(point, center, slack=0.0)
         if self.norm == "l2":
             nearest = move.sign() * stretch_to_l2(
@@ -75,7 +76,7 @@ class Ball(Threat):
     ) -> Float[Tensor, "batch *shape"]:
         """The point of ball and box where the linear function with this gradient is largest."""
         if self.box is None or self.radius == 0:
-            return center + self.radius * self.steepest(grad)
+            return torch.add(center, self.steepest(grad), alpha=self.radius)
         if self.norm == "linf":
             low, high = self._bounds(center)
             moved = torch.where(grad > 0, high, low)

@@ -312,7 +312,8 @@ def check_finite(values: Tensor, what: str) -> None:
         raise AdvlabError(
             f"{what} must be floating point", str(values.dtype), "convert with .float()"
         )
-    if not torch.isfinite(values).all():
+    # One pass where all is well: a sum that is finite has no other terms. It may overflow.
+    if not torch.isfinite(values.sum()) and not torch.isfinite(values).all():
         bad = (~torch.isfinite(values.flatten(1) if values.ndim > 1 else values[:, None])).any(1)
         first = int(bad.nonzero()[0])
         raise AdvlabError(
@@ -333,11 +334,17 @@ def unit_l2(vectors: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
     enough = length > torch.finfo(vectors.dtype).tiny ** 0.5 * 1e3
     if enough.is_cpu and bool(enough.all()):
         return vectors / length
-    # Squares of smaller entries would underflow, so those are scaled up first.
+    if not enough.is_cpu:
+        return torch.where(enough, vectors / length, _unit_of_small(vectors))
+    rows = (~enough[:, 0]).nonzero()[:, 0]
+    return (vectors / length).index_copy_(0, rows, _unit_of_small(vectors[rows]))
+
+
+def _unit_of_small(vectors: Float[Tensor, "batch d"]) -> Float[Tensor, "batch d"]:
+    """The same where squares would underflow: entries are scaled up first."""
     largest = vectors.abs().amax(1, keepdim=True)
     scaled = torch.where(largest > 0, vectors / largest, 0.0)
-    small = torch.where(largest > 0, scaled / scaled.norm(dim=1, keepdim=True), 0.0)
-    return torch.where(enough, vectors / length, small)
+    return torch.where(largest > 0, scaled / scaled.norm(dim=1, keepdim=True), 0.0)
 
 
 def distances(

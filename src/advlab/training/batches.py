@@ -93,7 +93,9 @@ class ArrayBatches(Batches):
             self._order, self._position = self._shuffled(rng), 0
         take = self._order[:, self._position : self._position + self.size].flatten()
         self._position += self.size
-        return self.x[take.to(self.x.device)], self.y[take.to(self.y.device)]
+        # Whole rows are copied, which indexing does number by number.
+        x, y = (part.index_select(0, take.to(part.device)) for part in (self.x, self.y))
+        return x, y
 
     def first(self) -> tuple[Tensor, Tensor]:
         return self.x, self.y

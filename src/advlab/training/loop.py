@@ -18,6 +18,7 @@ from ..core.randomness import Rng, generator
 from ..losses import PerExample, outputs_of, resolve
 from ..threats import Threat
 from .batches import Batches, checked_batches
+from .freed_memory import keep_freed_memory
 from .hooks import Hook
 from .objectives import Adversarial, Clean, Objective
 from .processes import present
@@ -165,6 +166,7 @@ def _check_kinds(
 
 def train(run: Run) -> Fit:
     """The loop. Hooks see every step, and once more the gradient at the final weights."""
+    keep_freed_memory()
     with ExitStack() as stack:
         stack.enter_context(_in_train_mode(run.model))
         for hook in run.hooks:

@@ -124,7 +124,7 @@ class Objective(Config):
         values = context.per_replicate(each)
         # A weight that the objective does not use has the gradient zero.
         grads = torch.autograd.grad(values.sum(), weights, materialize_grads=True)
-        return values.detach(), grads
+        return values.detach(), [_laid_out(grad) for grad in grads]
 
     def context(
         self,
@@ -154,6 +154,21 @@ class Objective(Config):
         """Hooks that a run of this objective needs besides: they carry what it keeps from one step
         to the next into checkpoints."""
         return ()
+
+
+def _laid_out(grad: Tensor) -> Tensor:
+    """The same numbers in the usual order in memory.
+
+    The weight gradients of dense layers in a stack come transposed, replicate by replicate. Each
+    pass of an optimizer or a penalty over them would take ten times as long. Copied one by one they
+    take torch's path for transposed matrices; `contiguous` of them all does not.
+    """
+    if grad.is_contiguous() or grad.ndim != 3 or not grad.is_cpu:
+        return grad
+    laid_out = torch.empty_like(grad, memory_format=torch.contiguous_format)
+    for one, transposed in zip(laid_out, grad, strict=True):
+        one.copy_(transposed)
+    return laid_out
 
 
 def one_per_example(values: Given[Tensor], x: Tensor) -> Tensor:

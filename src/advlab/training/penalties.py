@@ -42,7 +42,7 @@ class L1(Penalty):
         return self.weight * w.abs().flatten(1).sum(1)
 
     def gradient(self, w: Float[Tensor, "replicates *shape"]) -> Tensor:
-        return self.weight * w.sign() if self.how == "subgradient" else torch.zeros_like(w)
+        return w.sign().mul_(self.weight) if self.how == "subgradient" else torch.zeros_like(w)
 
     def shrink(self, w: Float[Tensor, "replicates *shape"], lr: float) -> Tensor | None:
         if self.how == "subgradient":

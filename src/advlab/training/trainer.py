@@ -31,7 +31,6 @@ from .epoch_log import EpochLog, EpochMeasure, KeepBest
 from .errors_of import USUAL, ErrorsOf
 from .examples import Rows, check_examples, first_rows
 from .fabric import placed
-from .freed_memory import keep_freed_memory
 from .hooks import Checkpoint, Hook
 from .loop import fit
 from .objectives import NOT_ATTACKED
@@ -133,7 +132,6 @@ def train(
     if isinstance(model, Stack):
         raise AdvlabError("a single model", "a stack", "train stacks with advlab.fit")
     inputs.check_weights(model)
-    keep_freed_memory()
     chosen = _chosen(recipe, epochs, batch)
     folder = None if out is None else inputs.path("out", out)
     if tensorboard and folder is None:

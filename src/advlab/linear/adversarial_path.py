@@ -12,14 +12,15 @@ from ..core.errors import AdvlabError
 from ._solvers.choose import STRUCTURED
 from ._solvers.interior_then_face import Found, separated
 from ._solvers.reductions import in_span
+from ._solvers.squared_faces import zero_step
 from .solve import (
     LinearSolution,
     Prepared,
     Thresholds,
     _interpolation,
     prepare,
-    report,
     solve_at,
+    summary,
     warning_kind,
     zero_threshold,
 )
@@ -104,8 +105,10 @@ def _follow(
     ready: Prepared, grid: Array, edge: float, tol: float, max_iter: int
 ) -> list[LinearSolution]:
     inner, back = _reduced(ready)
+    _ = inner.problem.flat, inner.problem.penalised, inner.problem.zero_objective
     found: dict[int, LinearSolution] = {}
     start: Found | None = None
+    before: Found | None = None
     apart: Found | None = None
     missed = []
     for at in np.argsort(grid, kind="stable")[::-1]:
@@ -117,15 +120,16 @@ def _follow(
         if again is not None:
             solved, zero = again, None
         else:
-            solved, zero = solve_at(inner, problem, eps, tol, max_iter, start, edge)
+            solved, zero = solve_at(inner, problem, eps, tol, max_iter, start, edge, before)
+            if zero is not None:
+                solved = replace(solved, step=zero_step(problem))
         apart = solved if solved.method == "separable" else None
-        start = solved if apart is None else None
+        start, before = (solved, start) if apart is None else (None, None)
         if back is not None:
             solved = replace(solved, theta=back(solved.theta))
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            found[int(at)] = report(ready, solved, zero, eps, tol, time.perf_counter() - begin)
-        if said:
+        one = summary(ready, solved, zero, eps, tol, time.perf_counter() - begin)
+        found[int(at)] = one
+        if solved.unbounded or not one.converged:
             missed.append(eps)
     if missed:
         warnings.warn(

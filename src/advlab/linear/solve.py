@@ -248,29 +248,40 @@ def solve_linear(
 
 def solve_at(
     ready: Prepared, problem: LinearProblem, eps: float | None, tol: float, max_iter: int,
-    start: Found | None, edge: float | None = None,
+    start: Found | None, edge: float | None = None, before: Found | None = None,
 ) -> tuple[Found, float | None]:  # fmt: skip
     """A solution, and eps_0 where it says that the solution is zero."""
     ratio = edge
     if ratio is None and problem.attacked:
         ratio = zero_threshold(problem, problem.radii if eps is None else ready.unit)
     level = 1.0 if eps is None else eps
-    size = float(np.abs(problem.y).max(initial=0.0))
-    flat = not problem.loss.classifies and np.ptp(problem.y - problem.constant_fit) <= 1e-14 * size
-    if flat or (ratio is not None and problem.attacked and level >= ratio):
+    if problem.flat or (ratio is not None and problem.attacked and level >= ratio):
         zero = np.zeros(problem.shape[1])
         b = problem.constant_fit
         value = problem.objective(zero, b)
         found = measured(problem, zero, b, zero_point(problem), 0, "zero threshold")
         # Optimal by the threshold itself, whose dual point may lie on a kink.
         return replace(found, least=value), ratio if ratio is not None else 0.0
-    return solve_problem(problem, tol, max_iter, start), None
+    return solve_problem(problem, tol, max_iter, start, before), None
 
 
 def report(
     ready: Prepared, found: Found, zero: float | None, eps: Any, tol: float, seconds: float
 ) -> LinearSolution:
     """What users get; a miss is warned about in one line."""
+    solution = summary(ready, found, zero, eps, tol, seconds)
+    if found.unbounded:
+        warnings.warn(solution.status, warning_kind(), stacklevel=3)
+    elif not solution.converged:
+        said = f"{solution.status} (asked for {tol:g})"
+        warnings.warn(said, warning_kind(), stacklevel=3)
+    return solution
+
+
+def summary(
+    ready: Prepared, found: Found, zero: float | None, eps: Any, tol: float, seconds: float
+) -> LinearSolution:
+    """What users get, without a word."""
     gap = max(found.value - found.least, 0.0)
     relative = found.relative
     tiny = gap <= 1e-13 * max(ready.problem.zero_objective, 1e-300)
@@ -285,17 +296,10 @@ def report(
     else:
         word = "converged" if converged else "not converged"
         status = f"{word}: relative duality gap {relative:.2g}"
-    solution = LinearSolution(
+    return LinearSolution(
         found.theta, ready.intercept(found.theta, found.b), found.value, gap, relative, found.steps,
         seconds, found.method, status, converged, eps,
     )  # fmt: skip
-    if found.unbounded or not converged:
-        _complain(f"{status} (asked for {tol:g})" if not found.unbounded else status)
-    return solution
-
-
-def _complain(message: str) -> None:
-    warnings.warn(message, warning_kind(), stacklevel=4)
 
 
 def warning_kind() -> type[Warning]:

@@ -7,6 +7,7 @@ Signs that come out wrong name the next face.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # type: ignore[attr-defined]
@@ -50,6 +51,8 @@ class Vertex:
     value: float
     least: float
     face: Face
+    step: Any = None
+    """Where `squared_faces` ended, for the next radius of a path."""
 
     @property
     def gap(self) -> float:

@@ -57,9 +57,10 @@ def lower_bound(
         inner: for two classes, a strictly feasible point to mix in where `point` is just outside.
     """
     point = _balanced(problem, point)
-    if not np.isfinite(point.mu).all() or not np.isfinite(point.alpha).all():
+    # One sum says it: it is finite only where every part is.
+    if not np.isfinite(float(point.mu.sum()) + float(point.alpha.sum())):
         return -np.inf
-    if problem.l2.any():
+    if problem.penalised and problem.l2.any():
         return _with_ridge(problem, point, theta)
     if problem.loss.classifies:
         return _classes(problem, point, inner)
@@ -77,48 +78,53 @@ def _gradient(problem: LinearProblem, mu: Array) -> Array:
 def _balanced(problem: LinearProblem, point: DualPoint) -> DualPoint:
     """mu orthogonal to the intercept and to free columns; alpha inside its bounds."""
     mu, alpha = point.mu, np.maximum(point.alpha, 0.0)
-    top = problem.weights * problem.loss.steepest
-    parts = [np.ones((len(mu), 1))] if problem.intercept else []
-    if len(problem.free):
-        block = problem.x[:, problem.free]
-        parts.append(block if isinstance(block, np.ndarray) else block.toarray())
+    top, bounded = problem.weights * problem.loss.steepest, np.isfinite(problem.loss.steepest)
     if problem.loss.classifies:
         alpha = np.minimum(alpha, top)
         mu = problem.y * alpha
-    if parts:
-        columns = np.hstack(parts)
+    if problem.intercept or len(problem.free):
         # Entries near a bound move least, so that the projection stays inside.
-        room = alpha * (top - alpha) / top if np.isfinite(top).all() else alpha
-        gram = (columns * room[:, None]).T @ columns
-        step = np.linalg.lstsq(gram, columns.T @ mu, rcond=None)[0]
-        mu = mu - room * (columns @ step)
+        room = alpha * (top - alpha) / top if bounded else alpha
+        mu = mu - room * _projection(problem, mu, room)
     if problem.loss.classifies:
         alpha = np.clip(problem.y * mu, 0.0, top)
         return DualPoint(problem.y * alpha, alpha)
+    if not bounded:
+        return DualPoint(mu, np.maximum(alpha, np.abs(mu)))
     with np.errstate(divide="ignore", invalid="ignore"):
-        over = float(np.nanmax(np.abs(mu) / top)) if np.isfinite(top).all() else 0.0
-    if over > 1:
-        mu = mu / over
+        mu = mu / max(float(np.nanmax(np.abs(mu) / top)), 1.0)
     return DualPoint(mu, np.minimum(np.maximum(alpha, np.abs(mu)), top))
 
 
+def _projection(problem: LinearProblem, mu: Array, room: Array) -> Array | float:
+    """C c with C'(mu - room C c) = 0 for the columns C of the intercept and of free features."""
+    if not len(problem.free):
+        total = float(room.sum())
+        return float(mu.sum()) / total if total > 0 else 0.0
+    block = problem.x[:, problem.free]
+    columns = block if isinstance(block, np.ndarray) else block.toarray()
+    if problem.intercept:
+        columns = np.hstack([np.ones((len(mu), 1)), columns])
+    gram = (columns * room[:, None]).T @ columns
+    return columns @ np.linalg.lstsq(gram, columns.T @ mu, rcond=None)[0]
+
+
 def _entropy(problem: LinearProblem, alpha: Array) -> float:
-    w = problem.weights
-    seen = w > 0
-    share = np.minimum(alpha[seen] / w[seen], problem.loss.steepest)
-    return float(w[seen] @ problem.loss.conjugate(share))
+    share = np.minimum(alpha / problem.weights, problem.loss.steepest)
+    return float(problem.weights @ problem.loss.conjugate(share))
 
 
 def _regression(problem: LinearProblem, point: DualPoint) -> float:
     loss, mu, alpha = problem.loss, point.mu, point.alpha
     g = _gradient(problem, mu)
-    calm = (problem.radii == 0) & (problem.l1 > 0)
+    penalised = problem.penalised and bool(problem.l1.any())
+    calm = (problem.radii == 0) & (problem.l1 > 0) if penalised else np.zeros(0, dtype=bool)
     if calm.any():
         # Only the penalty holds these features: everything is scaled until it does.
         over = max(float((np.abs(g[calm]) / problem.l1[calm]).max()), 1.0)
         mu, alpha, g = mu / over, alpha / over, g / over
         g[calm] = np.clip(g[calm], -problem.l1[calm], problem.l1[calm])
-    need = dual_size(problem, soft(g, problem.l1))
+    need = dual_size(problem, soft(g, problem.l1) if penalised else g)
     if np.isinf(need):
         return 0.0
     alpha = fill(alpha, need, problem.weights * loss.steepest, problem.weights)
@@ -126,7 +132,7 @@ def _regression(problem: LinearProblem, point: DualPoint) -> float:
     scale = min(1.0, total / need) if need else 1.0
     linear = scale * float(mu @ problem.y)
     quadratic = _entropy(problem, alpha)
-    if loss.curve and not loss.bounded and not problem.l1.any() and quadratic > 0:
+    if loss.curve and not loss.bounded and not penalised and quadratic > 0:
         # Without penalties mu and alpha may be scaled together; the best scale gives this.
         return max(linear, 0.0) ** 2 / (4 * quadratic)
     return max(linear - quadratic, 0.0)
@@ -135,8 +141,9 @@ def _regression(problem: LinearProblem, point: DualPoint) -> float:
 def _classes(problem: LinearProblem, point: DualPoint, inner: DualPoint | None) -> float:
     mu, alpha = point.mu, point.alpha
     g = _gradient(problem, mu)
-    need, total = dual_size(problem, soft(g, problem.l1)), float(alpha.sum())
-    if need > total and problem.l1.any():
+    penalised = problem.penalised and bool(problem.l1.any())
+    need, total = dual_size(problem, soft(g, problem.l1) if penalised else g), float(alpha.sum())
+    if need > total and penalised:
         low, high = 0.0, 1.0
         for _ in range(50):
             scale = (low + high) / 2
@@ -186,7 +193,12 @@ def fill(least: Array, total: float, top: Array, weights: Array) -> Array:
         return least
     if float(top.sum()) <= total:
         return np.maximum(least, top)
-    share = np.divide(least, weights, out=np.full_like(least, np.inf), where=weights > 0)
+    share = least / weights
+    lowest = float(share.min())
+    low = share <= lowest * (1 + 1e-9)
+    level = lowest + lack / float(weights[low].sum())
+    if not (share[~low] < level).any() and np.isinf(top[0]):
+        return np.maximum(least, level * weights)
     order = np.argsort(share)
     w, a = weights[order], least[order]
     below, above = np.cumsum(w), np.append(np.cumsum(a[::-1])[::-1][1:], 0.0)

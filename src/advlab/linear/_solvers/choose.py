@@ -13,8 +13,8 @@ from .interior_then_face import Found, from_vertex, interior_then_face, measured
 from .problem import LinearProblem, is_sparse
 from .reductions import in_span
 from .sample_losses import named_loss
-from .squared_faces import follow_squared, has_squared_faces
-from .squared_start import near_squared, solve_squared
+from .squared_faces import has_squared_faces
+from .squared_start import next_squared, solve_squared
 from .thresholds import interpolation_threshold
 from .working_set import first_multipliers, solve_by_working_sets
 
@@ -26,8 +26,9 @@ WIDE = 20
 
 
 def solve_problem(
-    problem: LinearProblem, tolerance: float, max_steps: int = 80, start: Found | None = None
-) -> Found:
+    problem: LinearProblem, tolerance: float, max_steps: int = 80, start: Found | None = None,
+    before: Found | None = None,
+) -> Found:  # fmt: skip
     """The minimiser, to a relative gap where it can be had.
 
     Args:
@@ -35,9 +36,11 @@ def solve_problem(
         tolerance: relative gap.
         max_steps: of the interior point method.
         start: the solution of a problem nearby, for a warm start.
+        before: the one before it on a path.
     """
-    if start is not None and start.theta.any() and not start.unbounded:
-        warm = _warm(problem, start, tolerance)
+    leads = start is not None and (start.theta.any() or start.step is not None)
+    if start is not None and leads and not start.unbounded:
+        warm = _warm(problem, start, before, tolerance)
         if warm is not None:
             return warm
     for method in (_least_squares, _min_norm):
@@ -94,13 +97,17 @@ def zero_point(problem: LinearProblem) -> DualPoint:
     return DualPoint(mu, np.abs(mu))
 
 
-def _warm(problem: LinearProblem, start: Found, tolerance: float) -> Found | None:
-    """The solution from the face of another one nearby."""
+def _warm(
+    problem: LinearProblem, start: Found, before: Found | None, tolerance: float
+) -> Found | None:
+    """The solution from the face of another one nearby, or the one that two point to."""
     if problem.attacked and problem.dual not in STRUCTURED:
         return None
     if in_span(problem) is not None:
         return None
-    if not problem.loss.classifies and problem.attacked and not problem.penalised:
+    n, d = problem.shape
+    may_fit = d + problem.intercept >= n and not problem.loss.classifies
+    if may_fit and problem.attacked and not problem.penalised:
         # A min-norm interpolator stays optimal under weaker attacks.
         scale = max(float(np.abs(problem.y).max(initial=0.0)), 1e-300)
         miss = np.abs(problem.y - problem.scores(start.theta, start.b)).max()
@@ -109,18 +116,13 @@ def _warm(problem: LinearProblem, start: Found, tolerance: float) -> Found | Non
             same = interpolating(problem, start.theta, start.b, start.point.mu / need)
             if same.relative <= tolerance:
                 return replace(same, steps=0)
-    zeros = held_at_zero(problem)
-    many = problem.shape[1] > WIDE * len(problem.y) and zeros.all()
-    face, enough = (
-        face_at(problem, start.theta, start.b),
-        0.1 * tolerance * max(start.value, 1e-300),
-    )
     with np.errstate(all="ignore"):
         if has_squared_faces(problem):
-            vertex = follow_squared(problem, face, start.theta, start.b, enough)
-            if vertex is None:
-                vertex = near_squared(problem, start.theta, start.b, tolerance)
+            vertex = next_squared(problem, start, before, tolerance)
         else:
+            enough = 0.1 * tolerance * max(start.value, 1e-300)
+            many = d > WIDE * n and held_at_zero(problem).all()
+            face = face_at(problem, start.theta, start.b)
             vertex = follow_faces(
                 problem, face, start.theta, start.b, enough, rounds=12 if not many else 8,
                 inner=start.point, newton=2,

@@ -1,6 +1,7 @@
 """Interior point until the face of the solution shows, then the face, exactly."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,8 @@ class Found:
     method: str
     unbounded: bool = False
     """Whether the infimum is not attained: every sample keeps its side under attack."""
+    step: Any = None
+    """Where `squared_faces` ended, for the next radius of a path."""
 
     @property
     def relative(self) -> float:
@@ -34,7 +37,7 @@ class Found:
 
 
 def from_vertex(at: Vertex, steps: int, method: str) -> Found:
-    return Found(at.theta, at.b, at.point, at.value, at.least, steps, method)
+    return Found(at.theta, at.b, at.point, at.value, at.least, steps, method, step=at.step)
 
 
 def measured(

@@ -28,7 +28,7 @@ class LinearProblem:
     Args:
         x: (n, d), an array or a scipy CSR matrix.
         y: answers (n,), or labels -1, +1.
-        weights: of the samples, summing to 1.
+        weights: of the samples, positive, summing to 1.
         loss: of a sample.
         radii: (d,), the radius of the threat set along each feature.
         order: p of the threat set.
@@ -68,6 +68,8 @@ class LinearProblem:
     @cached_property
     def free(self) -> np.ndarray:
         """Columns that neither the attack nor a penalty touches, besides the intercept."""
+        if self.radii.all():
+            return np.zeros(0, dtype=int)
         return np.flatnonzero((self.radii == 0) & (self.l1 == 0) & (self.l2 == 0))
 
     def attack(self, theta: Array) -> float:
@@ -101,7 +103,11 @@ class LinearProblem:
 
     def at_radii(self, radii: Array) -> "LinearProblem":
         """The same problem under another attack."""
-        return replace(self, radii=radii)
+        found = replace(self, radii=radii)
+        for name in ("dual", "penalised", "constant_fit", "zero_objective", "flat"):
+            if name in self.__dict__:
+                found.__dict__[name] = self.__dict__[name]
+        return found
 
     @property
     def weighted_gram(self) -> Array | None:
@@ -134,6 +140,14 @@ class LinearProblem:
         """The objective of the best model without features."""
         z = self.arguments(np.full(len(self.y), self.constant_fit), 0.0)
         return float(self.weights @ self.loss.value(z))
+
+    @cached_property
+    def flat(self) -> bool:
+        """Whether the best model without features fits every answer."""
+        if self.loss.classifies:
+            return False
+        size = float(np.abs(self.y).max(initial=0.0))
+        return bool(np.ptp(self.y - self.constant_fit) <= 1e-14 * size)
 
 
 def location(y: Array, weights: Array, loss: SampleLoss) -> float:

@@ -9,12 +9,23 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dpotrs  # type: ignore[attr-defined]
 
 from ...core.checks import Array
-from .active_face import Vertex
+from .active_face import Vertex, face_at
+from .interior_then_face import Found
 from .problem import LinearProblem
-from .squared_faces import FaceGuess, SquaredFaces, follow_guess, has_squared_faces
+from .squared_faces import (
+    FaceGuess,
+    FaceStep,
+    SquaredFaces,
+    follow_guess,
+    follow_squared,
+    has_squared_faces,
+    predicted,
+)
 
 BANDS = ((0.3, 0.1, 0.03), (0.3, 0.3, 0.3, 0.1, 0.1, 0.1, 0.03, 0.03, 0.01))
 """Widths of the band in mean residuals, one Newton step each: a short way, and a slow one."""
+NEAR = (0.1, 0.02)
+"""The same from a model nearby."""
 
 
 def solve_squared(problem: LinearProblem, tolerance: float) -> Vertex | None:
@@ -32,27 +43,59 @@ def solve_squared(problem: LinearProblem, tolerance: float) -> Vertex | None:
     if start is None:
         return None
     for widths in BANDS:
-        vertex = _banded(faces, start, widths, 0.1 * tolerance)
+        vertex = _banded(faces, start, widths, 0.1 * tolerance * problem.zero_objective)
         if vertex is not None and vertex.gap <= tolerance * vertex.value:
             return vertex
     return None
 
 
-def near_squared(problem: LinearProblem, theta: Array, b: float, tolerance: float) -> Vertex | None:
-    """The minimiser from the solution of a problem nearby, where its face does not lead there."""
+def next_squared(
+    problem: LinearProblem, start: Found, before: Found | None, tolerance: float
+) -> Vertex | None:
+    """The minimiser along a path, or None where the faces do not settle.
+
+    Args:
+        problem: see `has_squared_faces`.
+        start: the solution for a radius nearby.
+        before: the one before it, if there is one.
+        tolerance: the relative gap.
+    """
+    enough = 0.1 * tolerance * max(start.value, 1e-300)
+    if start.step is not None:
+        return _carried(problem, start.step, before.step if before else None, enough, 3)
+    face = face_at(problem, start.theta, start.b)
+    vertex = follow_squared(problem, face, start.theta, start.b, enough)
     n, d = problem.shape
-    if not has_squared_faces(problem) or d + problem.intercept > n:
+    if vertex is None and d + problem.intercept <= n:
+        xi = np.append(start.theta, start.b) if problem.intercept else start.theta
+        vertex = _banded(SquaredFaces(problem), xi, NEAR, enough)
+    return vertex
+
+
+def _carried(
+    problem: LinearProblem, now: FaceStep, before: FaceStep | None, tolerance: float, halvings: int
+) -> Vertex | None:
+    """From the face that the solutions before point to; else by way of a radius between."""
+    faces = SquaredFaces(problem)
+    guess, xi = predicted(faces, now, before)
+    vertex = follow_guess(faces, guess, xi, tolerance, 16, 2)
+    if vertex is None and faces.data.whole:
+        vertex = _banded(faces, xi, NEAR, tolerance)
+    if vertex is not None or not halvings or not faces.reach < now.reach < 1.5 * faces.reach:
+        return vertex
+    between = problem.at_radii(problem.radii * np.sqrt(now.reach / faces.reach))
+    half = _carried(between, now, before, tolerance, halvings - 1)
+    if half is None:
         return None
-    xi = np.append(theta, b) if problem.intercept else theta
-    return _banded(SquaredFaces(problem), xi, (0.05, 0.02), 0.1 * tolerance)
+    return _carried(problem, half.step, now, tolerance, halvings - 1)
 
 
 def _reweighted_ridge(faces: SquaredFaces, times: int = 3) -> Array | None:
     """A rough minimiser: (|r| + t)^2 <= (1 + t/m) r^2 + (1 + m/t) t^2 with m the mean of |r|."""
-    p, x, gram = faces.p, faces.data.x, faces.data.gram
-    if gram is None:
+    p, x = faces.p, faces.data.x
+    if not faces.data.whole:
         return None
-    moment = x.T @ (2 * p.weights * p.y)
+    gram, moment = faces.data.gram, faces.data.moment
     squares = faces.radii**2
     lift = 1e-10 * float(np.trace(gram)) / len(gram)
     c, k, ratio = 1.0, 1.0, np.full(len(gram), float(len(gram)))
@@ -87,18 +130,17 @@ def _banded(
         sign = np.where(small & faces.can_vanish, 0.0, sign)
     r = p.y - faces.data.x @ np.where(sign != 0, xi, 0.0)
     unit = float(p.weights @ np.abs(r))
-    loose = np.zeros(len(r), dtype=bool)
     for width in widths:
-        guess = FaceGuess(sign, loose, np.where(r < 0, -1.0, 1.0))
+        guess = FaceGuess(sign, np.where(r < 0, -1.0, 1.0))
         at = faces.step(np.where(sign != 0, xi, 0.0), guess, width * unit)
-        if at is None or not np.isfinite(at.xi).all():
+        if at is None:
             return None
-        xi, r, sign = at.xi, at.r, faces.next(at, guess)[0].sign
+        xi, r, sign = at.xi, at.r, faces.signs(at)[0]
     sizes = np.abs(r)
     kink = sizes < widths[-1] * unit
     most = int(0.8 * np.count_nonzero(sign))
     if kink.sum() > most:
-        kink = np.zeros_like(loose)
+        kink = np.zeros_like(kink)
         kink[np.argsort(sizes)[: most // 2]] = True
-    guess = FaceGuess(sign, kink, np.where(r < 0, -1.0, 1.0))
-    return follow_guess(faces, guess, xi, tolerance * p.zero_objective, 16)
+    guess = FaceGuess(sign, np.where(kink, 0.0, np.where(r < 0, -1.0, 1.0)))
+    return follow_guess(faces, guess, xi, tolerance, 16)

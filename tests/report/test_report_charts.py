@@ -11,7 +11,8 @@ from altair import SCHEMA_VERSION
 
 from advlab.core.errors import AdvlabError
 from advlab.report import aggregate
-from advlab.report.charts import HUES, boxes, curves, heat, panels, points
+from advlab.report.charts import boxes, curves, heat, panels, points
+from advlab.report.heat_map import HUES
 from advlab.report.theme import CATEGORIES, theme
 
 TABLE = pl.DataFrame(

@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from .charts import HEIGHT, WIDTH
+from .axes import HEIGHT, WIDTH
 from .page import chart_part, environment, frame, write_page
 
 MOST = 30

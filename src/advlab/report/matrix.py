@@ -5,7 +5,7 @@ import numpy as np
 import polars as pl
 
 from . import aggregate
-from .charts import HEIGHT, WIDTH
+from .axes import HEIGHT, WIDTH
 
 DARK = 0.55
 """Shades above this carry white letters."""

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 import polars as pl
 
-from .charts import HEIGHT, WIDTH
+from .axes import HEIGHT, WIDTH
 from .page import chart_part, environment, frame, write_page
 
 SERIES = {

@@ -1,0 +1,184 @@
+"""The axes, scales and colours that the layers of one panel share."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from . import aggregate
+from .theme import CATEGORIES, TICKS
+
+WIDTH, HEIGHT = 260, 210
+DASHED = "theory"
+"""The legend's word for dashed lines."""
+_SHARE = re.compile(r"\b(accuracy|error|share)\b")
+LETTERS = 48
+"""How many stand side by side below a panel."""
+
+
+@dataclass(frozen=True)
+class Axes:
+    """The encodings that the layers of one panel share."""
+
+    table: pl.DataFrame
+    x_name: str
+    y_name: str
+    color: str | None
+    x_title: str
+    y_title: str
+    log_x: bool = False
+    log_y: bool = False
+    padding: int = 0
+    beside: bool = False
+    theory: pl.DataFrame | None = None
+
+    def chart(self, rows: pl.DataFrame, channel: Literal["fill", "stroke"] = "fill") -> alt.Chart:
+        """Rows with colours; `channel` is what the mark has of them where they are a scale."""
+        encodings: dict[str, Any] = {"x": self.x()}
+        if self.color and self.is_scale():
+            rows = rows.with_columns(shade=pl.col("color").cast(pl.Float64))
+            encodings |= {"detail": alt.Detail("color:N"), **self.bar(channel)}
+        elif self.color:
+            encodings["color"] = self.hue()
+        if self.color and self.beside:
+            encodings["xOffset"] = alt.XOffset(
+                "color:N", sort=aggregate.labels(self.table, self.color)
+            )
+        return alt.Chart(rows, width=WIDTH, height=HEIGHT).encode(**encodings)
+
+    def x(self) -> alt.X:
+        title = self.x_title or self.x_name
+        if self.beside or not self.table[self.x_name].dtype.is_numeric():
+            order = aggregate.levels(self.table, self.x_name).to_list()
+            # Side by side long names would hide each other.
+            long = sum(len(str(one)) + 2 for one in order) > LETTERS
+            slanted = alt.Axis(labelAngle=-30, labelOverlap=False) if long else alt.Undefined
+            return alt.X("x:O", title=title, sort=order, axis=slanted)
+        scale = scale_of(self.log_x, nice=False, padding=self.padding)
+        return alt.X("x:Q", title=title, scale=scale, axis=axis_of(self.log_x))
+
+    def y(self, column: str) -> alt.Y:
+        title = self.y_title or self.y_name
+        scale = scale_of(self.log_y, nice=TICKS)
+        if not self.log_y and self.table[self.y_name].drop_nulls().n_unique() == 1:
+            low, high = aggregate.ends(self.table[self.y_name])
+            if low is not None and high is not None:  # a share that never changes
+                scale = alt.Scale(domain=[low, high])
+        elif self.is_wide_share():
+            scale = alt.Scale(domain=[0, 1])
+        return alt.Y(f"{column}:Q", title=title, scale=scale, axis=axis_of(self.log_y))
+
+    def is_wide_share(self) -> bool:
+        """Whether y is an accuracy, error or share whose means take half of [0, 1] or more."""
+        if self.log_y or not _SHARE.search(f"{self.y_title} {self.y_name}"):
+            return False
+        tables = [self.table] + ([] if self.theory is None else [self.theory])
+        values = pl.concat([one[self.y_name].cast(pl.Float64) for one in tables])
+        if aggregate.ends(values) != (0.0, 1.0):
+            return False
+        by = {self.x_name, self.color or self.x_name}
+        means = self.table.group_by(by).agg(mean=pl.col(self.y_name).cast(pl.Float64).mean())
+        found = means["mean"].drop_nulls().to_numpy()
+        return len(found) > 0 and float(np.nanmax(found) - np.nanmin(found)) >= 0.5
+
+    def is_scale(self) -> bool:
+        """Whether colours are a number with more levels than there are colours."""
+        if self.color is None or not self.table[self.color].dtype.is_numeric():
+            return False
+        return len(self.names()) > len(CATEGORIES)
+
+    def is_log(self) -> bool:
+        levels = aggregate.levels(self.table, self.color or "").to_list()
+        return levels[0] > 0 and levels[-1] >= 50 * levels[0]
+
+    def names(self) -> list[str]:
+        """Those of the table, then those that only theory has."""
+        found = aggregate.labels(self.table, self.color or "")
+        if self.theory is not None and self.color in self.theory.columns:
+            found += aggregate.labels(self.theory, self.color)
+        return list(dict.fromkeys(found))
+
+    def bar(self, channel: Literal["fill", "stroke"]) -> dict[str, Any]:
+        """Colours by number, told by a colour bar.
+
+        Both channels together would be told by dots, so each layer names its own, and the marks
+        that carry the numbers tell: lines by their stroke, points by their fill.
+        """
+        scale = alt.Scale(type="log" if self.is_log() else "linear", scheme="viridis")
+        kind = alt.Stroke if channel == "stroke" else alt.Fill
+        told = channel == ("fill" if self.padding else "stroke")
+        legend = alt.Legend(type="gradient") if told else None
+        return {channel: kind("shade:Q", title=self.color, scale=scale, legend=legend)}
+
+    def hue(self) -> alt.Color:
+        """Colours by name."""
+        names = self.names()
+        kind = "N" if len(names) <= len(CATEGORIES) else "O"
+        legend = alt.Legend(symbolType="circle")
+        return alt.Color(f"color:{kind}", title=self.color, sort=names, legend=legend)
+
+    def tooltip(self, rows: pl.DataFrame) -> list[alt.Tooltip]:
+        titles = {
+            "color": self.color,
+            "x": self.x_title or self.x_name,
+            "y": self.y_title or self.y_name,
+            "low": "from",
+            "high": "to",
+            "replicates": "replicates",
+        }
+        return [
+            alt.Tooltip(name, title=title, format=digits(rows[name]))
+            for name, title in titles.items()
+            if title is not None
+        ]
+
+    def dashed(self, theory: pl.DataFrame | None) -> list[alt.Chart]:
+        if theory is None:
+            return []
+        color = self.color if self.color in theory.columns else None
+        rows = aggregate.lines(theory, self.x_name, self.y_name, color, log_x=self.log_x)
+        rows = rows.with_columns(line=pl.lit(DASHED))
+        level = self.x_name not in theory.columns
+        chart = alt.Chart(rows, width=WIDTH, height=HEIGHT)
+        chart = chart.mark_rule(strokeWidth=1.5) if level else chart.mark_line(strokeWidth=1.5)
+        encodings: dict[str, Any] = {
+            "y": self.y("y"),
+            "strokeDash": alt.StrokeDash("line:N", title=None)
+            .scale(range=[[5, 4]])
+            .legend(symbolType="stroke", symbolSize=250),
+        }
+        if not level:
+            encodings["x"] = self.x()
+        if color and self.is_scale():
+            shade = pl.col("color").cast(pl.Float64)
+            chart = chart.properties(data=rows.with_columns(shade=shade))
+            encodings |= {"detail": alt.Detail("color:N"), **self.bar("stroke")}
+        elif color:
+            encodings["color"] = self.hue()
+        return [chart.encode(**encodings)]
+
+
+def scale_of(log: bool, **more: Any) -> alt.Scale:
+    return alt.Scale(type="log", **more) if log else alt.Scale(zero=False, **more)
+
+
+def axis_of(log: bool) -> alt.Axis:
+    """On a log axis powers of ten have a line; they, their doubles and their fives have a label."""
+    if not log:
+        return alt.Axis()
+    digit = "round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))"
+    opacity = {"condition": {"test": f"{digit} == 1", "value": 1}, "value": 0}
+    number = "format(datum.value, datum.value < 1e-3 || datum.value >= 1e5 ? '~e' : '~g')"
+    label = f"indexof([1, 2, 5], {digit}) < 0 ? '' : {number}"
+    return alt.Axis(labelExpr=label, gridOpacity=opacity)
+
+
+def digits(column: pl.Series) -> Any:
+    return ".4g" if column.dtype.is_float() else alt.Undefined
+
+
+def layered(layers: list[alt.Chart], title: str) -> alt.LayerChart:
+    return alt.LayerChart(layer=layers, title=title or alt.Undefined)

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 from nulls import Null, Specimen
 from specimens_benign_lemmas import lemmas, regime
+from specimens_benign_scaling import scaling
 
 from advlab.papers.benign.experiments import exponents, fig1, fig2, fig3, fig5, fig6
 
@@ -228,6 +229,7 @@ def exponents_of_figure1() -> Specimen:
 SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "benign/lemmas": lemmas,
     "benign/theory_regime": regime,
+    "benign/scaling_law": scaling,
     "benign/fig1": figure1,
     "benign/exponents": exponents_of_figure1,
     "benign/fig2": figure2,

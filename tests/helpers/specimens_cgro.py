@@ -7,6 +7,7 @@ import polars as pl
 from nulls import Null, Specimen
 from specimens_cgro_bounds import BOUNDS
 from specimens_cgro_images import IMAGES
+from specimens_cgro_trained import TRAINED
 
 from advlab.papers.cgro.experiments import network_attacks, race
 
@@ -283,4 +284,5 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "cgro/network_attacks": network_attacks_specimen,
     **BOUNDS,
     **IMAGES,
+    **TRAINED,
 }

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import polars as pl
 from nulls import Null, Specimen
+from specimens_convergence_theory import THEORY
 from specimens_convergence_trained import TRAINED
 
 from advlab.papers.convergence.experiments import (
@@ -179,4 +180,5 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "convergence/robust_interpolation": interpolation,
     "convergence/robust_capacity": capacity,
     **TRAINED,
+    **THEORY,
 }

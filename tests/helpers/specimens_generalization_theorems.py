@@ -1,4 +1,4 @@
-"""Specimens of generalization's Theorems 2 and 9 in full, and of the proportional regime."""
+"""Specimens of generalization's Theorems 2 and 9 in full, Remark 1 and the proportional regime."""
 
 from collections.abc import Callable
 
@@ -9,6 +9,7 @@ from tables import cross, when, wobble
 from advlab.papers.generalization import theory
 from advlab.papers.generalization.experiments import (
     descent_schedule,
+    other_laws,
     proportional_regime,
 )
 from advlab.papers.generalization.experiments import sparse_recovery as sparse
@@ -101,11 +102,14 @@ def recovery() -> Specimen:
 def _proportional(law: str) -> pl.DataFrame:
     """What runs give if their estimates have this law: the robust one's, or of least squares."""
     rows = cross(ratio=proportional_regime.RATIOS, radius=proportional_regime.RADII,
-                 law=["gaussian"], seed=range(60))  # fmt: skip
-    other = cross(ratio=[0.5, 2.0], radius=[0.3], law=["uniform"], seed=range(60))
+                 law=["gaussian"], rho=[0.0], seed=range(60))  # fmt: skip
+    other = cross(ratio=[0.5, 2.0], radius=[0.3], law=["uniform"], rho=[0.0], seed=range(60))
+    # The limits of Sigma = I stand for those of correlated inputs: rules see risk and limit only.
+    correlated = cross(ratio=proportional_regime.CORRELATED, radius=[proportional_regime.MIDDLE],
+                       law=["gaussian"], rho=[0.6], seed=range(60))  # fmt: skip
     parts = []
     for (ratio, radius), part in (
-        pl.concat([rows, other]).partition_by("ratio", "radius", as_dict=True).items()
+        pl.concat([rows, other, correlated]).partition_by("ratio", "radius", as_dict=True).items()
     ):
         at = (ratio, proportional_regime.SIGNAL2**0.5, 1.0, radius)
         robust, plain = theory.proportional_limit(*at), theory.min_norm_limit(*at)
@@ -131,12 +135,15 @@ def proportional() -> Specimen:
         measured=("risk", "risk_plain", "train", "fitted"),
         controls={
             "least squares in place of robust training": Null(
-                _proportional("least squares"), ("r2", "r3", "r4", "r5", "r6", "r7")
+                _proportional("least squares"), ("r2", "r3", "r4", "r5", "r6", "r7", "r8")
             ),
             "a risk that does not know d/n": Null(best, ("r1",)),
             "the risk without its noise": Null(
                 good.with_columns(risk=pl.col("risk") - 1.0, risk_plain=pl.col("risk_plain") - 1.0),
-                ("r1", "r2", "r7"),
+                ("r1", "r2", "r7", "r8"),
+            ),
+            "the limit of Sigma = I": Null(
+                when(good, pl.col("rho") > 0, limit=pl.col("limit") * 1.3), ("r8",)
             ),
         },
     )
@@ -206,8 +213,52 @@ def schedule() -> Specimen:
     )
 
 
+# Other laws
+
+
+def laws() -> Specimen:
+    parts = [
+        cross(signal=["five inputs"], law=[law], rho=[rho], n=[100, 1000, 10_000], seed=SEEDS)
+        for law, rho in other_laws.LAWS
+    ]
+    parts += [cross(signal=["one input"], law=["uniform", "truncated-t"], rho=[0.0], n=[10_000],
+                    seed=SEEDS)]  # fmt: skip
+    rows = pl.concat(parts)
+    root = pl.col("n").cast(float).sqrt()
+    good = rows.with_columns(
+        distance=1 / root * wobble(rows, 0.05),
+        from_gaussian=0.1 * wobble(rows, 0.05, 2),
+        excess=200 / root**2 * wobble(rows, 0.1, 1),
+        turned=10 / root * wobble(rows, 0.05),
+    )
+    stays = good.with_columns(distance=0.1 * wobble(good, 0.05))
+    return Specimen(
+        good,
+        measured=("distance", "from_gaussian", "excess", "turned"),
+        chance={"excess": 1.0, "turned": 1.0},
+        controls={
+            "theta0 itself": Null(
+                stays.with_columns(excess=wobble(good, 0.01), turned=wobble(good, 0.01)),
+                ("o1", "o2", "o3", "o4", "o5"),
+            ),
+            "the answer for Sigma = I": Null(good.with_columns(turned=wobble(good, 0.05)), ("o3",)),
+            "the answer for Gaussian inputs": Null(
+                good.with_columns(distance=0.1 * wobble(good, 0.05, 2), from_gaussian=1 / root),
+                ("o4",),
+            ),
+            "a distance like 1/n": Null(
+                good.with_columns(distance=10 / root**2 * wobble(good, 0.05)), ("o5",)
+            ),
+            "a risk below the least one": Null(
+                good.with_columns(excess=-0.3 * wobble(good, 0.1)), ("o2",)
+            ),
+        },
+    )
+
+
 THEOREMS: dict[str, Callable[[], Specimen]] = {
     "generalization/sparse_recovery": recovery,
     "generalization/proportional_regime": proportional,
     "generalization/descent_schedule": schedule,
+    "generalization/other_laws": laws,
 }

@@ -72,3 +72,37 @@ def test_a_large_sample_is_near_the_limit():
     assert risk == pytest.approx(limit.risk, rel=0.1)
     assert found.objective == pytest.approx(limit.training_risk, rel=0.15)
     assert (np.abs(x @ found.coef - y) < 1e-7).mean() == pytest.approx(limit.fitted, abs=0.05)
+
+
+def test_correlated_inputs_have_a_limit_of_their_own():
+    rng, d, n = np.random.default_rng(5), 300, 600
+    cov = 0.6 ** np.abs(np.subtract.outer(np.arange(d), np.arange(d)))
+    theta0 = np.full(d, d**-0.5)
+    x = rng.normal(size=(n, d)) @ np.linalg.cholesky(cov).T
+    y = x @ theta0 + rng.normal(size=n)
+    found = linear.solve_linear(x, y, 0.3, "l2", fit_intercept=False)
+    limit = theory.correlated_limit(d / n, theta0, 1.0, 0.3, cov)
+    risk = linear.adversarial_risk(found.coef, theta0, 1.0, Ball("l2", 0.3), cov)
+    assert risk == pytest.approx(limit.risk, rel=0.1)
+    assert np.linalg.norm(found.coef) == pytest.approx(limit.norm, rel=0.05)
+    assert found.objective == pytest.approx(limit.training_risk, rel=0.15)
+    # Neither theta0's length nor its length in Sigma gives it with the identity.
+    for signal in (1.0, float(np.sqrt(theta0 @ cov @ theta0))):
+        assert abs(theory.proportional_limit(0.5, signal, 1.0, 0.3).norm / limit.norm - 1) > 0.1
+
+
+def test_few_correlated_inputs_give_the_population_optimum():
+    theta0, cov = np.array([1.0, -0.5, 0.2]), np.diag([2.0, 1.0, 0.5])
+    found = theory.correlated_limit(1e-6, theta0, 1.0, 0.3, cov)
+    best = linear.optimal(theta0, 1.0, Ball("l2", 0.3), cov)
+    assert found.risk == pytest.approx(best.risk, rel=1e-3)
+    assert found.norm == pytest.approx(np.linalg.norm(best.theta), rel=1e-3)
+    assert found.parallel == pytest.approx((best.theta - theta0) @ theta0 / np.linalg.norm(theta0),
+                                           rel=1e-2)  # fmt: skip
+
+
+def test_the_identity_as_covariance_is_the_limit_without_one():
+    one = theory.proportional_limit(2.0, 1.0, 1.0, 0.6)
+    other = theory.correlated_limit(2.0, np.full(50, 50**-0.5), 1.0, 0.6, np.eye(50))
+    assert other.risk == pytest.approx(one.risk, rel=1e-6)
+    assert other.perpendicular == pytest.approx(one.perpendicular, rel=1e-6)

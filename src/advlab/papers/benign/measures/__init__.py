@@ -35,6 +35,8 @@ from .loss_gradients import loss_ratio as loss_ratio
 from .loss_gradients import noisy_training_error as noisy_training_error
 from .loss_gradients import robust_training_error as robust_training_error
 from .probes import probes as probes
+from .rare_errors import RareErrors as RareErrors
+from .rare_errors import rare_errors as rare_errors
 from .snapshot import Networks as Networks
 from .snapshot import Snapshot as Snapshot
 from .span import perturbation_alignment as perturbation_alignment

@@ -16,6 +16,10 @@ from ....core.randomness import Rng, normal
 from ....models import Stack
 from ..models import PatchCNN
 from .patch_dynamics import PatchState
+from .patch_pgd import PGDState
+
+Trained = PatchState | PGDState
+"""R networks in closed coordinates, trained against GTA or PGD."""
 
 
 @dataclass(frozen=True)
@@ -25,17 +29,17 @@ class FreshNoise:
     normals: Float[Tensor, "R n noise m"]
 
     @classmethod
-    def draw(cls, state: PatchState, n: int, rng: Rng) -> "FreshNoise":
+    def draw(cls, state: Trained, n: int, rng: Rng) -> "FreshNoise":
         R, m = state.u.shape
         like = torch.empty(R, n, state.problem.patches - 1, m, dtype=torch.float64)
         return cls(normal(like, rng))
 
-    def projections(self, state: PatchState) -> Float[Tensor, "R n noise m"]:
+    def projections(self, state: Trained) -> Float[Tensor, "R n noise m"]:
         """y <w_r, X[j]> of the noise patches of fresh inputs."""
         spread = state.problem.sigma[:, None, None] * _root(state.weight_gram)
         return (self.normals.flatten(1, 2) @ spread.mT).reshape(self.normals.shape)
 
-    def noise(self, state: PatchState) -> Float[Tensor, "R n"]:
+    def noise(self, state: Trained) -> Float[Tensor, "R n"]:
         """V of fresh inputs; its law is symmetric about 0."""
         return (self.projections(state) ** 3).sum((2, 3))
 
@@ -50,19 +54,19 @@ class FreshNoise:
         return (signal[:, None] + self.noise(state) <= 0).double().mean(1)
 
 
-def network(state: PatchState) -> Stack:
+def network(state: Trained) -> Stack:
     """The networks in coordinates of the span of their filters: inputs are (R * n, P, m)."""
     return Stack([PatchCNN(one) for one in _span_root(state)])
 
 
-def train_inputs(state: PatchState) -> Float[Tensor, "R N P m"]:
+def train_inputs(state: Trained) -> Float[Tensor, "R N P m"]:
     """The training inputs in the coordinates of `network`, the signal patch first."""
     y = state.problem.y
     seen = state.v.reshape(*y.shape, state.problem.patches - 1, -1)
     return _coordinates(state, seen, y)
 
 
-def test_inputs(state: PatchState, fresh: FreshNoise) -> Float[Tensor, "R n P m"]:
+def test_inputs(state: Trained, fresh: FreshNoise) -> Float[Tensor, "R n P m"]:
     """Fresh inputs in the coordinates of `network`, the signal patch first, all of label 1.
 
     By symmetry a fresh input of label -1 is as hard as one of label 1.
@@ -72,7 +76,7 @@ def test_inputs(state: PatchState, fresh: FreshNoise) -> Float[Tensor, "R n P m"
 
 
 def _coordinates(
-    state: PatchState, seen: Float[Tensor, "R n noise m"], y: Float[Tensor, "R n"]
+    state: Trained, seen: Float[Tensor, "R n noise m"], y: Float[Tensor, "R n"]
 ) -> Float[Tensor, "R n P m"]:
     """Inputs of label y whose patches, times y, the filters see as alpha u and as `seen`."""
     signal = (state.problem.alpha[:, None] * state.u)[:, None, None].expand_as(seen[:, :, :1])
@@ -81,7 +85,7 @@ def _coordinates(
     return torch.linalg.solve_triangular(root.mT, whole, upper=True, left=False)
 
 
-def _span_root(state: PatchState) -> Float[Tensor, "R m m"]:
+def _span_root(state: Trained) -> Float[Tensor, "R m m"]:
     return _root(state.weight_gram + state.u[:, :, None] * state.u[:, None, :])
 
 

@@ -19,6 +19,7 @@ from .lasso_cone import cone as cone
 from .lasso_cone import curvature_shortfall as curvature_shortfall
 from .lasso_cone import loss_increase_bound as loss_increase_bound
 from .proportional_limit import ProportionalLimit as ProportionalLimit
+from .proportional_limit import correlated_limit as correlated_limit
 from .proportional_limit import min_norm_limit as min_norm_limit
 from .proportional_limit import proportional_limit as proportional_limit
 from .schedules import TheoremSchedule as TheoremSchedule

@@ -38,7 +38,7 @@ from .....report.charts import AnyChart, boxes, panels
 from .....threats import Ball
 from .....training import L1, Penalize, fit
 
-NAME = "generalization/fig4 decisive"
+NAME = "generalization/fig4 last"
 POINTS_LOST, LEAST, WHOLE = 1.0, 90.0, 99.9
 CLAIMS = {
     "15a": empirical("the L1 penalty raises the adversarial test accuracy, in the median over n"),
@@ -127,7 +127,13 @@ def compute(case: Case) -> pl.DataFrame:
     stack = Stack.draw(
         lambda rng: _network(case.width, rng), generators(NAME, "network", seeds=case.seeds)
     )
-    inner = PGD(steps=case.attack_steps, step_size=2 / case.attack_steps, random_start=False)
+    inner = PGD(
+        steps=case.attack_steps,
+        step_size=2 / case.attack_steps,
+        random_start=False,
+        jump=False,
+        keep="last",
+    )
     fit(
         stack,
         x,
@@ -136,7 +142,7 @@ def compute(case: Case) -> pl.DataFrame:
         lr=case.lr,
         loss="cross_entropy",
         ball=case.ball,
-        attack=Surrogate(xi=case.xi, inner=inner),
+        attack=Surrogate(xi=case.xi, inner=inner, keep_worst=False),
         hooks=[Penalize(L1(weight=case.penalty, how="subgradient"))] if case.penalty else [],
         rng=generators(NAME, "attack", seeds=case.seeds),
     )

@@ -1,0 +1,242 @@
+"""What PGD training makes of patch data: robust, CGRO, memorised or failed, over radius, noise, N.
+
+Theorem 4.1 is about GTA, an attack that knows w*. Other attacks in training are the paper's future
+work (section 7). Here training is on (O) with lambda = 1/2 against l2 PGD on the network itself,
+three steps from the clean input, and the noise is as long as the paper's or longer: the mean length
+sigma sqrt(d) of a noise patch is 1/4 (the paper's at d = 300) to 4 times that of the signal.
+d = 300, m = 10, P = 4, radii as shares of alpha, eta = 0.2/alpha^2 (less by the square of the noise
+where that is longer than the signal), 1600 steps.
+
+Four outcomes, told by three errors at the end. "Robust" errors are LOWER bounds, by a PGD of 20
+steps and four starts at the training radius:
+
+- robust: right on attacked fresh inputs; where noise is shorter than the signal.
+- CGRO: right on clean fresh inputs and on attacked training inputs, wrong on attacked fresh ones;
+  a band where noise is one and a half to three times as long as the signal.
+- memorised: right on attacked training inputs, a coin flip on clean fresh ones; beyond that band.
+- failed: wrong on attacked training inputs; at 0.9 alpha.
+
+So CGRO in the whole ball needs longer noise than Parameterization 3.1 has, where training against
+GTA shows it in the direction of w* alone. The CGRO index is robust test error less the larger of
+clean test error and robust training error: 1 where CGRO is complete, at most 0 where there is none.
+The last picture: the noise at which robust test error passes 1/2 at radius alpha/2, per seed.
+Dashed: N^(1/3), where noise and signal would grow equally fast from their starts.
+
+Exact in few dimensions: moves of PGD lie in the span of the filters (`reductions.patch_pgd`).
+"""
+
+import numpy as np
+import polars as pl
+import torch
+from pydantic import PositiveFloat, PositiveInt
+from torch import Tensor
+
+from .... import lab
+from ....attacks import PGD
+from ....core.randomness import generators
+from ....losses import ModelLoss, margin
+from ....report import Claims, Verdict, ours
+from ....report.charts import AnyChart, heat, panels, points
+from ....report.samples import groups, slopes
+from ....threats import Ball
+from ..data import Patches
+from ..reductions import patch_law
+from ..reductions.patch_errors import FreshNoise, network, test_inputs, train_inputs
+from ..reductions.patch_pgd import PGDState, SpanPGD, pgd_trajectory
+from ._parts.patch_runs import FILTERS, SHARE
+
+SIZES = (5, 10, 20, 40)
+NOISE = (0.25, 0.5, 0.75, 1.0, 1.3, 1.6, 2.0, 2.5, 3.2, 4.0)
+"""sigma sqrt(d)/alpha."""
+RADII = (0.1, 0.3, 0.5, 0.7, 0.9)
+"""Over alpha, in training and at the end."""
+MIDDLE = 0.5
+"""The radius whose cells claims about the noise are made of."""
+ABOUT = lab.About(
+    paper="cgro",
+    item="Section 7, PGD in training",
+    title="A phase diagram of PGD training: radius, noise and N",
+    seconds={"smoke": 3, "laptop": 200, "paper": 1500},
+    claims={
+        "robust": ours("Where noise patches are at most as long as the signal, training at 0.1, "
+                       "0.3 and 0.5 alpha is robust: test error under PGD is below 5 % at every N"),
+        "CGRO": ours("At 0.5 alpha every N has noise at which there is CGRO under PGD: robust test "
+                     "error is more than 0.6 above both clean test and robust training error"),
+        "band": ours("and that noise is longer than the signal: robust test error passes 1/2 at a "
+                     "length above 1.2 alpha, at every N"),
+        "memorised": ours("With noise of 4 alpha training examples are memorised, and nothing "
+                          "else: clean test error is more than 0.35 above robust training error, "
+                          "at 0.1, 0.3 and 0.5 alpha and every N"),
+        "failed": ours("At 0.9 alpha training fails where noise is at most as long as the signal: "
+                       "robust training error is more than 0.3 above clean training error at "
+                       "every N"),
+        "N": ours("More examples put the loss of robustness off, less than the growth rates say: "
+                  "its noise goes like N^p with p from 0.1 to 0.3, not 1/3"),
+    },
+)  # fmt: skip
+NAME = "cgro/pgd phases decisive"
+
+
+class Case(lab.Case):
+    n: PositiveInt
+    radius: PositiveFloat
+    d: PositiveInt = 300
+    noise: tuple[PositiveFloat, ...] = NOISE
+    eta: PositiveFloat = 0.2
+    """Times alpha^2."""
+    steps: PositiveInt = 1600
+    tested: PositiveInt = 60
+    restarts: PositiveInt = 4
+
+    @property
+    def cells(self) -> list[tuple[float, int]]:
+        return [(noise, seed) for noise in self.noise for seed in self.seeds]
+
+    def law(self, noise: float) -> Patches:
+        usual = Patches.scaled(n=self.n, d=self.d)
+        return usual.model_copy(update={"sigma": noise * usual.alpha / self.d**0.5})
+
+    @property
+    def cost(self) -> float:
+        return self.steps * self.replicates * (5 + self.n**1.5 / 8) / 1e4
+
+
+def recipe(scale: lab.Scale, seeds: int | None = None) -> list[Case]:
+    few = {"d": 60, "noise": (0.5, 2.0), "steps": 30, "tested": 10, "restarts": 1}
+    usual, sizes, radii, some = {
+        "smoke": (2, (3, 4), (MIDDLE, 0.9), few),
+        "laptop": (8, SIZES, RADII, {}),
+        "paper": (20, (*SIZES, 80), RADII, {"steps": 6400, "tested": 500, "restarts": 20}),
+    }[scale]
+    return [
+        Case(n=n, radius=radius, **some, **block)
+        for block in lab.blocks(seeds or usual, 10)
+        for n in sizes[::-1]
+        for radius in radii
+    ]
+
+
+def compute(case: Case) -> pl.DataFrame:
+    """All noises and seeds of one N and radius as one stack; one row per network, at the end."""
+    laws = [case.law(noise) for noise, _ in case.cells]
+    alpha = laws[0].alpha
+    # The same directions at every radius and noise.
+    rngs = [rng for _ in case.noise for rng in generators(NAME, case.n, seeds=case.seeds)]
+    starts = [case.d**-0.5] * len(laws)
+    problem = patch_law.draw_stack(laws, FILTERS, starts, rngs)
+    longer = torch.tensor([max(1.0, noise) for noise, _ in case.cells], dtype=torch.float64)
+    radius = torch.full_like(longer, case.radius * alpha)
+    rates = case.eta / (alpha * longer) ** 2
+    (state,) = pgd_trajectory(problem, SpanPGD(radius), SHARE, rates, [case.steps])
+    noise, seeds = zip(*case.cells, strict=True)
+    return pl.DataFrame(
+        {"noise": noise, "seed": seeds, "signal": state.signal.numpy(),
+         "mean V": state.V.mean(1).numpy()} | _errors(case, state, radius)
+    )  # fmt: skip
+
+
+def _errors(case: Case, state: PGDState, radius: Tensor) -> dict[str, np.ndarray]:
+    """Clean errors, and those that PGD with restarts finds at the training radius."""
+    fresh = [rng for _ in case.noise for rng in generators(NAME, "fresh", seeds=case.seeds)]
+    tested = test_inputs(state, FreshNoise.draw(state, case.tested, fresh))
+    model, ones = network(state), torch.ones_like(tested[:, :, 0, 0])
+    walk, unit = PGD(steps=20, step_size=0.2, restarts=case.restarts), Ball("l2", 1.0)
+    first = walk.model_copy(update={"restarts": 1, "random_start": False})
+    found = {}
+    for name, x, y in (("train", train_inputs(state), state.problem.y), ("test", tested, ones)):
+        # f(cX) = c^3 f(X): one ball for all radii.
+        rows = (x / radius[:, None, None, None]).flatten(0, 1)
+        loss = ModelLoss(model, y.flatten(), margin)
+        with torch.no_grad():
+            clean = loss(rows)
+        rngs = [rng for _ in case.noise
+                for rng in generators(NAME, "attack", name, seeds=case.seeds)]  # fmt: skip
+        worst = torch.stack([one(loss, rows, unit, rng=rngs).loss for one in (first, walk)])
+        for kind, values in (("clean", clean), ("robust", worst.amax(0))):
+            broken = (values >= 0).double().reshape(y.shape).mean(1)
+            found[f"{kind} {name}"] = broken.numpy()
+    return found
+
+
+def figure(table: pl.DataFrame) -> AnyChart:
+    rows = _indexed(table)
+    shared = {"x_title": "noise sigma sqrt(d)/alpha", "y_title": "radius/alpha", "log_x": True}
+    sizes = rows["n"].unique().sort().to_list()
+    maps = [
+        heat(rows.filter(n=n), "noise", "radius", "index", domain=(0, 1), title=f"N = {n}",
+             value_title="CGRO index", **shared)
+        for n in sizes
+    ]  # fmt: skip
+    large = rows.filter(n=sizes[len(sizes) // 2])
+    titles = {"clean test": "clean test error", "robust train": "robust training error (PGD)",
+              "robust test": "robust test error (PGD)"}  # fmt: skip
+    maps += [
+        heat(large, "noise", "radius", column, domain=(0, 1), value_title="error",
+             title=f"{title}, N = {large['n'][0]}", **shared)
+        for column, title in titles.items()
+    ]  # fmt: skip
+    return panels([*maps, _crossing_chart(table)], columns=4)
+
+
+def _crossing_chart(table: pl.DataFrame) -> AnyChart:
+    found = crossings(table)
+    middle = found["crossing"].median() or 1.0
+    n = found["n"].unique().sort().cast(pl.Float64).to_numpy()
+    line = middle * (n / np.exp(np.log(n).mean())) ** (1 / 3)  # type: ignore[operator]
+    return points(
+        found, "n", "crossing", theory=pl.DataFrame({"n": n, "crossing": line}), log_x=True,
+        log_y=True, title="where robustness is lost", x_title="N", y_title="noise / alpha",
+    )  # fmt: skip
+
+
+def _indexed(table: pl.DataFrame) -> pl.DataFrame:
+    worse = pl.max_horizontal("clean test", "robust train")
+    return table.with_columns(
+        index=pl.col("robust test") - worse,
+        memorised=pl.col("clean test") - pl.col("robust train"),
+        failed=pl.col("robust train") - pl.col("clean train"),
+    )
+
+
+def crossings(table: pl.DataFrame) -> pl.DataFrame:
+    """Per N and seed, the least noise at which robust test error passes 1/2, by log interpolation.
+
+    At the radius alpha/2; missing where it does not.
+    """
+    rows = []
+    cells = table.filter(radius=MIDDLE).sort("noise")
+    for (n, seed), part in cells.partition_by("n", "seed", as_dict=True).items():
+        error, place = part["robust test"].to_numpy(), np.log(part["noise"].to_numpy())
+        above = np.flatnonzero(error > 0.5)
+        found = None
+        if len(above) and above[0] > 0:
+            at = slice(above[0] - 1, above[0] + 1)
+            found = float(np.exp(np.interp(0.5, error[at], place[at])))
+        rows.append((n, seed, found))
+    return pl.DataFrame(
+        rows, schema={"n": pl.Int64, "seed": pl.Int64, "crossing": pl.Float64}, orient="row"
+    ).sort("n", "seed")
+
+
+def verdicts(table: pl.DataFrame) -> list[Verdict]:
+    claims, rows = Claims(ABOUT.claims), _indexed(table)
+    short, cells = pl.col("noise") <= 1, ("n", "noise", "radius")
+    moderate = pl.col("radius") <= MIDDLE
+    best = rows.filter(radius=MIDDLE).group_by("n", "seed").agg(pl.col("index").max()).sort("n")
+    longest = rows.filter(moderate, pl.col("noise") == pl.col("noise").max())
+    found = crossings(table)
+    seen = found.filter(pl.col("crossing").is_not_null().all().over("seed"))
+    return [
+        claims.below("robust", groups(rows.filter(short, moderate), "robust test", *cells), 0.05,
+            what="test error under PGD"),
+        claims.above("CGRO", groups(best, "index", "n"), 0.6,
+            what="largest CGRO index over the noises"),
+        claims.above("band", groups(found, "crossing", "n"), 1.2,
+            what="noise over alpha at which robust test error passes 1/2"),
+        claims.above("memorised", groups(longest, "memorised", *cells), 0.35,
+            what="clean test error less training error under PGD"),
+        claims.above("failed", groups(rows.filter(short, radius=RADII[-1]), "failed", *cells), 0.3,
+            what="training error under PGD less that on clean inputs"),
+        claims.within("N", slopes(seen, "n", "crossing") if seen.height else [], 0.1, 0.3,
+            what="exponent of N in the noise at which robust test error passes 1/2"),
+    ]  # fmt: skip

@@ -1,0 +1,93 @@
+"""Specimens of the experiments of convergence that measure what its proofs rest on."""
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+from nulls import Null, Specimen
+
+from advlab.papers.convergence.experiments import gradient_drift
+from advlab.papers.convergence.measures.drift import limit_drift
+
+EVERYWHERE = pl.lit(True)
+
+
+def _with(table: pl.DataFrame, where: pl.Expr, **values: object) -> pl.DataFrame:
+    return table.with_columns(
+        pl.when(where).then(value).otherwise(pl.col(name)).cast(table[name].dtype).alias(name)
+        for name, value in values.items()
+    )
+
+
+def drifts() -> Specimen:
+    """20 seeds: the limit law, searches with the exponents of the claims, inputs as the kernel."""
+    rng, rows = np.random.default_rng(0), []
+
+    def near() -> float:
+        return 1 + 0.01 * rng.standard_normal()
+
+    for seed in range(20):
+        for m in gradient_drift.EXACT:
+            for R in gradient_drift.RADII:
+                law = limit_drift(m, R)
+                rows.append({"kind": "exact", "width": m, "depth": 1, "seed": seed, "R": R,
+                             "flips": law.flips * near(), "features": law.features,
+                             "gradient": law.gradient * near()})  # fmt: skip
+        for m in gradient_drift.SEARCHED:
+            for H in gradient_drift.DEPTHS:
+                units = m ** (2 / 3) * H**0.3
+                features, gradient = m**-0.5 * H**1.5 * near(), m ** (1 / 3) * H**0.5 * near()
+                rows.append({"kind": "search", "width": m, "depth": H, "seed": seed, "R": 1.0,
+                             "flips": units, "flips bound": units * H,
+                             "features": features, "features bound": 2 * features,
+                             "gradient": gradient, "gradient bound": 2 * gradient})  # fmt: skip
+        for H in gradient_drift.DEPTHS:
+            for h in range(1, H + 1):
+                for delta in gradient_drift.DELTAS:
+                    units, moved = 600 * delta * near(), delta**0.5 * near()
+                    rows.append({"kind": "inputs", "width": 2048, "depth": H, "seed": seed,
+                                 "delta": delta, "layer": h, "flips": units,
+                                 "largest flips": 2 * units, "gradient": moved,
+                                 "largest gradient": 1.3 * moved,
+                                 "kernel": delta**0.5})  # fmt: skip
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    m, R, H, delta = (pl.col(name) for name in ("width", "R", "depth", "delta"))
+    exact, search, inputs = (pl.col("kind") == name for name in ("exact", "search", "inputs"))
+
+    def times(where: pl.Expr, factor: pl.Expr, *names: str) -> pl.DataFrame:
+        return _with(table, where, **{name: pl.col(name) * factor for name in names})
+
+    both = ("flips", "gradient")
+    return Specimen(
+        table=table,
+        measured=("flips", "features", "gradient", "flips bound", "features bound",
+                  "gradient bound", "largest flips", "largest gradient"),
+        controls={
+            "m^(3/4) units": Null(times(exact, m ** (1 / 12), "flips"), ("10a", "law")),
+            "m^(1/2) units": Null(times(exact, m ** (-1 / 6), "flips"), ("10a", "law")),
+            "R^(1/2) units, R^(1/4) of the gradient": Null(
+                times(exact, R ** (-1 / 6), *both), ("10b", "A5b")),
+            "m^(1/4) of the gradient": Null(times(exact, m ** (-1 / 12), "gradient"), ("A5a",)),
+            "m^(1/2) of the gradient": Null(times(exact, m ** (1 / 6), "gradient"), ("A5a",)),
+            "a law without its constant": Null(times(exact, pl.lit(1.05), *both), ("law",)),
+            "features that stay": Null(times(search, m.sqrt(), "features"), ("11",)),
+            "features that fall like m^(-1/3)": Null(
+                times(search, m ** (1 / 6), "features"), ("11",)),
+            "growth with the depth beyond the lemma": Null(
+                times(search, H**1.6, "flips", "features", "gradient"), ("Ha", "Hb", "Hc")),
+            "orders of the lemma in delta": Null(
+                times(inputs, delta ** (-1 / 3), *both), ("Db", "Dc")),
+            "nothing falls with delta": Null(
+                times(inputs, 1 / delta, "largest flips", "largest gradient"), ("Da",)),
+            "a kernel without its products": Null(times(inputs, pl.lit(0.7), "gradient"), ("K",)),
+            "a find beyond its bound": Null(
+                _with(table, search & (pl.col("seed") == 3), gradient=9e9), ("bounds",)),
+        },
+        bugs={
+            "a search that misses units": Null(
+                times(search & (pl.col("seed") == 1), pl.lit(0.9), "flips"), ("search",)),
+        },
+    )  # fmt: skip
+
+
+THEORY: dict[str, Callable[[], Specimen]] = {"convergence/gradient_drift": drifts}

@@ -40,7 +40,7 @@ from .....training import Hook, Run, fit, recipe
 from .....training.errors_of import ErrorsOf
 from .....training.trainer import Arranged
 
-NAME = "generalization/wide residual networks"
+NAME = "generalization/wide residual networks decisive"
 RUNS = "wide_resnet_runs"
 """The folder of the shared runs, beside those of the figures."""
 Convention = Literal["per_example", "batch_mean"]

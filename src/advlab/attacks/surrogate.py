@@ -1,5 +1,6 @@
 """The surrogate attack A_{eps,xi}: an attack shrunk where the gradient is small."""
 
+import torch
 from pydantic import NonNegativeFloat, SerializeAsAny
 
 from ..core.randomness import Rng
@@ -53,7 +54,7 @@ class Surrogate(Attack):
         else:
             size = threat.dual_norm(grad)
             shrink = per_example(size / (size**2 + self.xi**2).sqrt(), grad)
-        moved = best.x + shrink * (nested.points - best.x)
+        moved = torch.lerp(best.x, nested.points, shrink)
         if not threat.convex:
             moved = threat.project(moved, best.x)
         if self.keep_worst:

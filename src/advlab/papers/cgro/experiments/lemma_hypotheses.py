@@ -45,6 +45,7 @@ ABOUT = lab.About(
     item="Lemmas A.1, A.3, C.3, C.6, C.7, C.9 and C.10: their hypotheses",
     title="What the lemmas assume, along a run",
     seconds={"smoke": 3, "laptop": 60, "paper": 600},
+    looks=1,
     claims={
         "A.1": theorem("With the rates of its run T_0 is between the earliest time that they allow "
                        "and the time of Lemma A.1, in every run"),
@@ -66,7 +67,7 @@ ABOUT = lab.About(
                           "log d/eta, in every run", *NEEDS),
     },
 )  # fmt: skip
-NAME = "cgro/lemma hypotheses decisive"
+NAME = "cgro/lemma hypotheses, longer"
 
 
 class Case(lab.Case):
@@ -93,9 +94,10 @@ def recipe(scale: lab.Scale, seeds: int | None = None) -> list[Case]:
         "paper": (50, (250, 1000, 4000, 16_000), 20),
     }[scale]
     blocks = lab.blocks(seeds or usual, 20)
-    # T_0 goes like 1/(eta alpha^3 sigma_0), T_1 like N sqrt(d)/(eta lambda).
+    # T_0 goes like 1/(eta alpha^3 u(0)): a hundred steps, and thousands where every filter starts
+    # across the signal. T_1 goes like N sqrt(d)/(eta lambda).
     signal = [
-        Case(part="signal", d=d, n=n, eta=0.002, steps=600, **b) for b in blocks for d in dims
+        Case(part="signal", d=d, n=n, eta=0.002, steps=30_000, **b) for b in blocks for d in dims
     ]
     decay = [
         Case(part="decay", d=d, n=n, eta=0.05, steps=round(50 * n * d**0.5), **block)

@@ -96,8 +96,9 @@ def recipe(scale: lab.Scale, seeds: int | None = None) -> list[Case]:
     blocks = lab.blocks(seeds or usual, 20)
     # T_0 goes like 1/(eta alpha^3 u(0)): a hundred steps, and thousands where every filter starts
     # across the signal. T_1 goes like N sqrt(d)/(eta lambda).
+    grown = 600 if scale == "smoke" else 30_000
     signal = [
-        Case(part="signal", d=d, n=n, eta=0.002, steps=30_000, **b) for b in blocks for d in dims
+        Case(part="signal", d=d, n=n, eta=0.002, steps=grown, **b) for b in blocks for d in dims
     ]
     decay = [
         Case(part="decay", d=d, n=n, eta=0.05, steps=round(50 * n * d**0.5), **block)

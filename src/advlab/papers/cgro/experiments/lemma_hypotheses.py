@@ -44,7 +44,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Lemmas A.1, A.3, C.3, C.6, C.7, C.9 and C.10: their hypotheses",
     title="What the lemmas assume, along a run",
-    seconds={"smoke": 3, "laptop": 60, "paper": 600},
+    seconds={"smoke": 3, "laptop": 20, "paper": 600},
     looks=1,
     claims={
         "A.1": theorem("With the rates of its run T_0 is between the earliest time that they allow "

@@ -136,15 +136,19 @@ def test_list(capsys, monkeypatch):
         assert part in text
 
 
-def test_list_shows_times_without_names(capsys, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "250")
+@pytest.mark.parametrize("columns", [80, 250])
+def test_list_shows_times_without_names(capsys, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
     names = ("generalization/fig1", "generalization/fig5")
     few = {name: papers.EXPERIMENTS[name] for name in names}
     monkeypatch.setattr(papers, "EXPERIMENTS", few)
     assert called("list") == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == list(few)
-    assert all("smoke " in line and "laptop " in line for line in lines)
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split()[-1] == "laptop"
+    named = [line for line in lines if not line.startswith(" ")]
+    assert [line.split()[0] for line in named] == list(few)
+    assert all(line.rstrip().endswith(" s") for line in named)  # rows that go on have no times
+    assert all(len(line.rstrip()) <= columns for line in lines)
 
 
 def test_list_json(capsys):

@@ -22,7 +22,7 @@ def list_experiments(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list.")] = False,
 ) -> None:
-    """Show the experiments and their times; of those that are named also their claims.
+    """Show the experiments and their times at laptop scale; of named ones all times and claims.
 
     Examples:
 
@@ -39,7 +39,7 @@ def list_experiments(
     if as_json:
         typer.echo(json.dumps([_entry(experiment) for experiment in experiments], indent=1))
         return
-    _print_lines(experiments, claims=bool(names))
+    (_print_claims if names else _print_table)(experiments)
 
 
 def _entry(experiment) -> dict:
@@ -58,8 +58,25 @@ def _entry(experiment) -> dict:
     }
 
 
-def _print_lines(experiments: list, claims: bool) -> None:
-    """A line per experiment, its claims below it where asked for: fits a narrow terminal."""
+def _print_table(experiments: list) -> None:
+    """A row per experiment; long titles go on below themselves, so names stay in their column."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..core.progress import duration
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("experiment", no_wrap=True, style="bold")
+    table.add_column("what it shows")
+    table.add_column("laptop", no_wrap=True, justify="right", style="dim")
+    for one in experiments:
+        seconds = one.about.seconds.get("laptop")
+        table.add_row(one.name, one.about.title, "" if seconds is None else duration(seconds))
+    Console(highlight=False).print(table)
+
+
+def _print_claims(experiments: list) -> None:
+    """Each experiment with its times, and its claims below it: fits a narrow terminal."""
     from rich.console import Console
     from rich.padding import Padding
     from rich.text import Text
@@ -67,19 +84,13 @@ def _print_lines(experiments: list, claims: bool) -> None:
     from ..core.progress import duration
 
     console = Console(highlight=False)
-    wide = max(len(experiment.name) for experiment in experiments)
     for experiment in experiments:
         about = experiment.about
-        line = Text(f"{experiment.name:<{wide}}  ", style="bold")
-        line.append(f"{about.title} ({about.item})", style="default")
+        line = Text(f"{experiment.name}  ", style="bold")
+        console.print(line.append(f"{about.title} ({about.item})", style="default"))
         times = ", ".join(f"{scale} {duration(t)}" for scale, t in about.seconds.items())
-        if not claims:
-            console.print(line.append(f"  {times}", style="dim"))
-            continue
-        console.print(line)
         console.print(Padding(Text(times, style="dim"), (0, 0, 0, 2)))
-        if about.claims:
-            for id, claim in about.claims.items():
-                line = Text(f"{id}: {claim.words} ").append(f"({claim.kind})", style="dim")
-                console.print(Padding(line, (0, 0, 0, 2)))
-            console.print()
+        for id, claim in about.claims.items():
+            line = Text(f"{id}: {claim.words} ").append(f"({claim.kind})", style="dim")
+            console.print(Padding(line, (0, 0, 0, 2)))
+        console.print()

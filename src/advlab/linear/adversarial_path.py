@@ -107,8 +107,7 @@ def _follow(
     inner, back = _reduced(ready)
     _ = inner.problem.flat, inner.problem.penalised, inner.problem.zero_objective
     found: dict[int, LinearSolution] = {}
-    start: Found | None = None
-    before: Found | None = None
+    path: list[Found] = []
     apart: Found | None = None
     missed = []
     for at in np.argsort(grid, kind="stable")[::-1]:
@@ -120,11 +119,14 @@ def _follow(
         if again is not None:
             solved, zero = again, None
         else:
-            solved, zero = solve_at(inner, problem, eps, tol, max_iter, start, edge, before)
+            solved, zero = solve_at(
+                inner, problem, eps, tol, max_iter, path[0] if path else None, edge, path[1:]
+            )
             if zero is not None:
                 solved = replace(solved, step=zero_step(problem))
+        solved = replace(solved, reach=float(problem.radii.sum()))
         apart = solved if solved.method == "separable" else None
-        start, before = (solved, start) if apart is None else (None, None)
+        path = [solved, *path[:2]] if apart is None else []
         if back is not None:
             solved = replace(solved, theta=back(solved.theta))
         one = summary(ready, solved, zero, eps, tol, time.perf_counter() - begin)

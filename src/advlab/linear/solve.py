@@ -3,7 +3,7 @@
 import os
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -248,7 +248,7 @@ def solve_linear(
 
 def solve_at(
     ready: Prepared, problem: LinearProblem, eps: float | None, tol: float, max_iter: int,
-    start: Found | None, edge: float | None = None, before: Found | None = None,
+    start: Found | None, edge: float | None = None, earlier: Sequence[Found] = (),
 ) -> tuple[Found, float | None]:  # fmt: skip
     """A solution, and eps_0 where it says that the solution is zero."""
     ratio = edge
@@ -262,7 +262,7 @@ def solve_at(
         found = measured(problem, zero, b, zero_point(problem), 0, "zero threshold")
         # Optimal by the threshold itself, whose dual point may lie on a kink.
         return replace(found, least=value), ratio if ratio is not None else 0.0
-    return solve_problem(problem, tol, max_iter, start, before), None
+    return solve_problem(problem, tol, max_iter, start, earlier), None
 
 
 def report(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dgetrf, dgetrs  # type: ignore[attr-defined]
+from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotrs  # type: ignore[attr-defined]
 
 from ...core.checks import Array
 from .certificate import DualPoint, lower_bound
@@ -278,6 +278,12 @@ def _kkt(hessian: Array, gradient: Array, equal: Array, miss: Array) -> tuple[Ar
     k, m = len(gradient), len(miss)
     if k + m == 0:
         return gradient, miss
+    if m == 0:
+        lifted = hessian.copy()
+        lifted.ravel()[:: k + 1] += 1e-13 * float(np.trace(hessian)) / k
+        factor, info = dpotrf(lifted, lower=1, overwrite_a=1)
+        if info == 0:
+            return dpotrs(factor, -gradient, lower=1)[0], miss
     lengths = np.sqrt((equal**2).sum(axis=1))
     unit = float(np.trace(hessian)) / max(k, 1)
     unit = unit if unit > 0 else float(lengths.mean()) if m else 1.0

@@ -1,5 +1,6 @@
 """Which method solves a problem: by the norm, the loss and the shape."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,6 +14,7 @@ from .interior_then_face import Found, from_vertex, interior_then_face, measured
 from .problem import LinearProblem, is_sparse
 from .reductions import in_span
 from .sample_losses import named_loss
+from .smooth_newton import solve_smooth
 from .squared_faces import has_squared_faces
 from .squared_start import next_squared, solve_squared
 from .thresholds import interpolation_threshold
@@ -27,7 +29,7 @@ WIDE = 20
 
 def solve_problem(
     problem: LinearProblem, tolerance: float, max_steps: int = 80, start: Found | None = None,
-    before: Found | None = None,
+    earlier: Sequence[Found] = (),
 ) -> Found:  # fmt: skip
     """The minimiser, to a relative gap where it can be had.
 
@@ -36,11 +38,11 @@ def solve_problem(
         tolerance: relative gap.
         max_steps: of the interior point method.
         start: the solution of a problem nearby, for a warm start.
-        before: the one before it on a path.
+        earlier: those before it on a path, the last one first.
     """
     leads = start is not None and (start.theta.any() or start.step is not None)
     if start is not None and leads and not start.unbounded:
-        warm = _warm(problem, start, before, tolerance)
+        warm = _warm(problem, start, earlier, tolerance)
         if warm is not None:
             return warm
     for method in (_least_squares, _min_norm):
@@ -98,9 +100,9 @@ def zero_point(problem: LinearProblem) -> DualPoint:
 
 
 def _warm(
-    problem: LinearProblem, start: Found, before: Found | None, tolerance: float
+    problem: LinearProblem, start: Found, earlier: Sequence[Found], tolerance: float
 ) -> Found | None:
-    """The solution from the face of another one nearby, or the one that two point to."""
+    """The solution from the face of another one nearby, or the one that several point to."""
     if problem.attacked and problem.dual not in STRUCTURED:
         return None
     if in_span(problem) is not None:
@@ -118,19 +120,41 @@ def _warm(
                 return replace(same, steps=0)
     with np.errstate(all="ignore"):
         if has_squared_faces(problem):
-            vertex = next_squared(problem, start, before, tolerance)
+            vertex = next_squared(problem, start, earlier[0] if earlier else None, tolerance)
         else:
             enough = 0.1 * tolerance * max(start.value, 1e-300)
             many = d > WIDE * n and held_at_zero(problem).all()
             face = face_at(problem, start.theta, start.b)
+            theta, b = _extrapolated(problem, [start, *earlier])
+            # A smooth path takes two or three steps of Newton's method, each with its gap.
+            newton = 1 if problem.loss.smooth else 2
             vertex = follow_faces(
-                problem, face, start.theta, start.b, enough, rounds=12 if not many else 8,
-                inner=start.point, newton=2,
+                problem, face, theta, b, enough, rounds=(8 if many else 12) * 2 // newton,
+                inner=start.point, newton=newton,
             )  # fmt: skip
     if vertex is None:
         return None
     found = from_vertex(vertex, 0, "face, warm")
     return found if found.relative <= tolerance else None
+
+
+def _extrapolated(problem: LinearProblem, path: Sequence[Found]) -> tuple[Array, float]:
+    """Where the last solutions of a smooth path point to: a parabola in the log of the radius.
+
+    Features at zero stay there, and none changes its sign: the face is that of the last solution.
+    """
+    last, reach = path[0], [float(problem.radii.sum()), *(one.reach for one in path)]
+    if not problem.loss.smooth or min(reach) <= 0 or (np.diff(reach) <= 0).any():
+        return last.theta, last.b
+    now, *at = np.log(reach)
+    # Lagrange's weights.
+    shares = [
+        float(np.prod([(now - other) / (here - other) for other in at if other != here]))
+        for here in at
+    ]
+    theta = sum(share * one.theta for share, one in zip(shares, path, strict=True))
+    b = sum(share * one.b for share, one in zip(shares, path, strict=True))
+    return np.where(np.sign(theta) == np.sign(last.theta), theta, last.theta), float(b)
 
 
 def _least_squares(problem: LinearProblem, tolerance: float) -> Found | None:
@@ -231,8 +255,11 @@ def _dense(problem: LinearProblem, tolerance: float, max_steps: int) -> Found:
     """By faces alone where they settle, else by interior point and faces."""
     with np.errstate(all="ignore"):
         vertex = solve_squared(problem, tolerance)
-    if vertex is not None:
-        return from_vertex(vertex, 0, "faces")
+        if vertex is not None:
+            return from_vertex(vertex, 0, "faces")
+        vertex = solve_smooth(problem, tolerance)
+        if vertex is not None:
+            return from_vertex(vertex, 0, "Newton")
     return interior_then_face(problem, tolerance, max_steps)
 
 

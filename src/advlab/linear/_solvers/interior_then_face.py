@@ -28,6 +28,8 @@ class Found:
     """Whether the infimum is not attained: every sample keeps its side under attack."""
     step: Any = None
     """Where `squared_faces` ended, for the next radius of a path."""
+    reach: float = 0.0
+    """On a path: the sum of the radii."""
 
     @property
     def relative(self) -> float:

@@ -11,6 +11,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "lemmas",
         "theory_regime",
         "scaling_law",
+        "other_clusters",
         "fig1",
         "exponents",
         "fig2",

@@ -177,6 +177,7 @@ def _checked(attack: Attack, ball: Threat) -> tuple[PGD, Threat]:
 
 def plain_pgd(attack: Attack) -> bool:
     """Whether the attack is PGD from the clean inputs that keeps the worst point it saw."""
-    return isinstance(attack, PGD) and attack == PGD(
-        steps=attack.steps, step_size=attack.step_size, random_start=False, jump=False
-    )
+    if not isinstance(attack, PGD):
+        return False
+    plain = PGD(steps=attack.steps, step_size=attack.step_size, random_start=False, jump=False)
+    return all(getattr(attack, name) == value for name, value in plain)

@@ -12,6 +12,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "theory_regime",
         "scaling_law",
         "other_clusters",
+        "appendix_bounds",
         "fig1",
         "exponents",
         "fig2",

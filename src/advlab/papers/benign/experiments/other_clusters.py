@@ -186,25 +186,25 @@ def _constant(swept: pl.DataFrame) -> Verdict:
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
+    """Laws side by side: margins over q at each S, and the loss at the end."""
     runs = strengths(table).with_columns(network=pl.col("activation").replace_strict(NAMES))
-    swept = runs.filter(pl.col("route") != "strong")
-    grid = np.linspace(swept["q"].to_numpy().min(), swept["q"].to_numpy().max(), 30)
+    swept = runs.filter(pl.col("route") != "strong").with_columns(
+        S=pl.col("level").cast(pl.String),
+        clean=pl.col("clean_margin") / pl.col("q"),
+        robust=(pl.col("robust_margin") + pl.col("alpha")) / pl.col("q"),
+    )
+    words = {"clean": "clean margin over q", "robust": "robust margin + alpha, over q"}
     charts = [
         points(
-            swept.filter(pl.col("network") == name), "q", f"{kind}_margin", "law",
-            theory=pl.DataFrame({"q": grid, f"{kind}_margin": grid - taken}),
-            title=f"{name}: {kind} margin", y_title=f"{kind} margin",
-            x_title="q, the margin of averaging", band="standard error",
+            swept.filter(pl.col("network") == name), "law", kind, "S",
+            title=f"{name}: {words[kind]}", y_title=words[kind], band="standard error",
         )
-        for kind, taken in (("clean", 0.0), ("robust", 0.5))
+        for kind in words
         for name in NAMES.values()
     ]  # fmt: skip
-    strong = runs.filter(pl.col("route") == "strong")
-    ends = [
-        points(strong, "network", value, "law", title=title, y_title=y_title, band="standard error")
-        for value, title, y_title in (
-            ("L_rob", "S = 14.4: robust training loss at the end", "robust loss"),
-            ("robust_error", "S = 14.4: robust error on clean labels", "robust error"),
-        )
-    ]
-    return stacked(panels(charts, columns=2), panels(ends))
+    loss = points(
+        runs.filter(pl.col("route") == "strong"), "law", "L_rob", "network",
+        title="S = 14.4: robust training loss at the end", y_title="robust loss",
+        band="standard error",
+    )  # fmt: skip
+    return stacked(panels(charts, columns=2), panels([loss]))

@@ -62,8 +62,8 @@ def clusters() -> Specimen:
                 table(odd="laplace", other=0.58), ("law", "robust_law")
             ),
             "coins are easier": Null(table(odd="signs", other=0.88), ("law", "robust_law")),
-            "quartic clusters overfit": Null(table(odd="quartic", weak=0.2), ("benign",)),
-            "Student's clusters overfit": Null(table(odd="student", weak=0.2), ("other_benign",)),
+            "quartic clusters overfit": Null(table(odd="quartic", weak=0.2), ("error",)),
+            "Student's clusters overfit": Null(table(odd="student", weak=0.2), ("other_error",)),
             "a third of the margin": Null(table(constant=0.24), ("constant",)),
         },
     )  # fmt: skip

@@ -20,7 +20,7 @@ from advlab.core.randomness import generators
 from advlab.models import Stack, TwoLayer
 from advlab.papers.benign.data import NoisyMixture
 from advlab.papers.benign.reductions import TwoLayerAdversarial
-from advlab.papers.generalization.reductions import Subspace
+from advlab.reductions import Subspace
 from advlab.threats import Ball
 from advlab.training import fit
 

@@ -30,6 +30,8 @@ WRITES_A_NORM = {
     "linear/risks.py": "the default of a user's argument",
     "linear/minimiser.py": "the default of a user's argument",
     "papers/benign/measures/good_run.py": "the paper is about l2 balls",
+    "papers/benign/reductions/random_starts.py": "holds for l2 balls only",
+    "papers/benign/reductions/reduced.py": "holds for l2 balls only",
     "papers/benign/reductions/two_layer_training.py": "holds for l2 balls only",
     "papers/cgro/theory/explicit_network.py": "the construction is stated for l2 and for linf",
     "papers/convergence/theory/capacity/robust_l2.py": "a theorem about l2",

@@ -6,6 +6,8 @@ from itertools import product
 import numpy as np
 import polars as pl
 from nulls import Null, Specimen
+from specimens_benign_appendix import appendix
+from specimens_benign_clusters import clusters
 from specimens_benign_lemmas import lemmas, regime
 from specimens_benign_scaling import scaling
 
@@ -230,6 +232,8 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "benign/lemmas": lemmas,
     "benign/theory_regime": regime,
     "benign/scaling_law": scaling,
+    "benign/other_clusters": clusters,
+    "benign/appendix_bounds": appendix,
     "benign/fig1": figure1,
     "benign/exponents": exponents_of_figure1,
     "benign/fig2": figure2,

@@ -11,6 +11,8 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "lemmas",
         "theory_regime",
         "scaling_law",
+        "other_clusters",
+        "appendix_bounds",
         "fig1",
         "exponents",
         "fig2",

@@ -6,6 +6,7 @@
   `WorstPoint` of each row.
 - `Step`: one step of gradient descent on two-layer networks, written out without autograd;
   `score_of` gives the loss and slope it needs, `trained` the names of what is trained.
+- `Subspace`: a problem rotated into the few coordinates that its training can reach.
 
 Each gives the numbers of the plain way (attack and autograd in all dimensions) up to rounding, or,
 for `bartlett`, the same law.
@@ -19,3 +20,4 @@ from .gram import gram_pgd as gram_pgd
 from .step import Step as Step
 from .step import score_of as score_of
 from .step import trained as trained
+from .subspace import Subspace as Subspace

@@ -10,7 +10,7 @@ from advlab.core.errors import AdvlabError
 from advlab.models import TwoLayer
 from advlab.papers.benign.data.mixture import Clusters, NoisyMixture
 from advlab.papers.benign.measures.good_run import C0, good_run
-from advlab.papers.generalization.reductions import Subspace
+from advlab.reductions import Subspace
 from advlab.threats import Ball
 
 MODEL = NoisyMixture(n=20, d=3000, mu_norm=10.0, beta=0.1, flips="count")

@@ -30,7 +30,7 @@ from advlab.papers.benign import measures
 from advlab.papers.benign.data import Clusters
 from advlab.papers.benign.measures import Networks, Snapshot
 from advlab.papers.benign.theory import linear_rule_risk, squared_norm_rate
-from advlab.papers.generalization.reductions import Subspace
+from advlab.reductions import Subspace
 from advlab.threats import Ball
 from advlab.training import Probe
 

@@ -13,7 +13,7 @@ from advlab.models import Linear, Stack, TwoLayer
 from advlab.models.activations import SHAPES
 from advlab.papers.benign.data import NoisyMixture
 from advlab.papers.benign.reductions import TwoLayerAdversarial, attacked
-from advlab.papers.generalization.reductions import Subspace
+from advlab.reductions import Subspace
 from advlab.threats import Ball
 from advlab.training import L2, Adversarial, Checkpoint, Hook, Penalize, fit
 

@@ -6,7 +6,7 @@ import torch
 from advlab.attacks import Surrogate
 from advlab.models import Stack
 from advlab.papers.generalization.models import LazyNet
-from advlab.papers.generalization.reductions import Subspace
+from advlab.reductions import Subspace
 from advlab.threats import Ball
 from advlab.training import fit
 

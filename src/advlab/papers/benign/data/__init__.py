@@ -4,3 +4,4 @@ from .mixture import Clusters as Clusters
 from .mixture import NoisyMixture as NoisyMixture
 from .mixture import Quartic as Quartic
 from .mixture import Scaled as Scaled
+from .unit_laws import UnitLaw as UnitLaw

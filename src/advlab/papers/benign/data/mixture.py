@@ -17,6 +17,7 @@ from ....core.config import Config
 from ....core.errors import AdvlabError
 from ....core.randomness import normal, uniform
 from ....data.base import DataModel
+from .unit_laws import UnitLaw
 
 Flips = Literal["independent", "count", "margin"]
 Numbers = float | np.ndarray
@@ -94,14 +95,19 @@ class Quartic(Config):
         a = self._precision
         # (a - lam)/(4c) = 1/a by the choice of a, and this way nothing cancels.
         r = 1 / a
-        out = torch.empty_like(like).reshape(-1)
-        left = torch.arange(len(out))
+        out = normal(like, rng).div_(sqrt(a)).reshape(-1)
+        left = torch.nonzero(~self._accepted(out, r, rng))[:, 0]
         while len(left):
-            t = normal(out[left], rng) / sqrt(a)
-            accepted = uniform(t, rng) < (-self.c * (t**2 - r) ** 2).exp()
-            out[left[accepted]] = t[accepted]
-            left = left[~accepted]
+            out[left] = again = normal(out[left], rng) / sqrt(a)
+            left = left[~self._accepted(again, r, rng)]
         return out.reshape(like.shape)
+
+    def _accepted(self, t: Tensor, r: float, rng: torch.Generator) -> Tensor:
+        return uniform(t, rng) < (-self.c * (t**2 - r) ** 2).exp()
+
+    def of_unit_variance(self) -> "Quartic":
+        """The same law in other units, so that its variance is 1."""
+        return Quartic(lam=self.lam * self.variance, c=self.c * self.variance**2)
 
     @property
     def _precision(self) -> float:
@@ -119,19 +125,19 @@ class NoisyMixture(DataModel):
     d: PositiveInt
     mu_norm: NonNegativeFloat
     beta: Annotated[float, Field(ge=0, lt=0.5)] = 0.0
-    cluster: Literal["gaussian"] | Scaled | Quartic = "gaussian"
+    cluster: Literal["gaussian"] | Scaled | Quartic | UnitLaw = "gaussian"
     """The law of the entries of xi; "gaussian" is N(0, 1)."""
     flips: Flips = "independent"
     """Each with probability beta; floor(beta n) at random; those with smallest <mu, y_c x>."""
 
     @property
-    def law(self) -> Scaled | Quartic:
+    def law(self) -> Scaled | Quartic | UnitLaw:
         """The law of one entry of xi, with its log density."""
         return Scaled(s=1.0) if self.cluster == "gaussian" else self.cluster
 
     @property
     def lam(self) -> float:
-        """xi is lam-strongly log-concave."""
+        """xi is lam-strongly log-concave; 0 where it is not, which Definition 2.1 excludes."""
         return self.law.lam
 
     @property

@@ -34,6 +34,13 @@ from .loss_gradients import gradient_size as gradient_size
 from .loss_gradients import loss_ratio as loss_ratio
 from .loss_gradients import noisy_training_error as noisy_training_error
 from .loss_gradients import robust_training_error as robust_training_error
+from .network_gradients import GradientProducts as GradientProducts
+from .network_gradients import gradient_products as gradient_products
+from .neuron_margins import all_aligned as all_aligned
+from .neuron_margins import neuron_margins as neuron_margins
+from .neuron_margins import neuron_sizes as neuron_sizes
+from .neuron_margins import open_pairs as open_pairs
+from .neuron_margins import secant_floor as secant_floor
 from .probes import probes as probes
 from .rare_errors import RareErrors as RareErrors
 from .rare_errors import rare_errors as rare_errors

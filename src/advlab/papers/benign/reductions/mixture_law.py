@@ -24,7 +24,7 @@ from ....models import Stack, TwoLayer
 from ....models.activations import Activation
 from ....reductions import bartlett
 from ..data import NoisyMixture
-from ..data.mixture import Clusters, Quartic
+from ..data.mixture import Clusters, Scaled
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ def draw(
         rng: where all draws come from.
         tested: the number of fresh examples.
     """
-    if isinstance(data.cluster, Quartic):
+    if not isinstance(data.law, Scaled):
         raise AdvlabError("Gaussian clusters", data.cluster, "draw them in d dimensions")
     net = _network(data.d, start, rng)
     k = net.weight.shape[1]

@@ -170,6 +170,14 @@ def _preactivations(net: Layers, z: Tensor) -> Tensor:
 def _checked(attack: Attack, ball: Threat) -> tuple[PGD, Threat]:
     if ball != Ball("l2", ball.radius):
         raise AdvlabError("an l2 ball without a box: other attacks leave the span", ball)
-    if not isinstance(attack, PGD) or attack.random_start or attack.jump or attack.restarts > 1:
+    if not isinstance(attack, PGD) or not plain_pgd(attack):
         raise AdvlabError("PGD from the clean inputs: PGD(random_start=False, jump=False)", attack)
     return attack, ball
+
+
+def plain_pgd(attack: Attack) -> bool:
+    """Whether the attack is PGD from the clean inputs that keeps the worst point it saw."""
+    if not isinstance(attack, PGD):
+        return False
+    plain = PGD(steps=attack.steps, step_size=attack.step_size, random_start=False, jump=False)
+    return all(getattr(attack, name) == value for name, value in plain)

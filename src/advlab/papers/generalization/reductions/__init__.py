@@ -5,7 +5,7 @@ linear models and for lazy networks; `single_neuron` turns a linear network into
 `Subspace` rotates a problem into the few coordinates that its training can reach.
 """
 
+from ....reductions import Subspace as Subspace
 from .lazy_training import LazyAdversarial as LazyAdversarial
 from .lazy_training import single_neuron as single_neuron
 from .linear_training import LinearAdversarial as LinearAdversarial
-from .subspace import Subspace as Subspace

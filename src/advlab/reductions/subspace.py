@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ....core.errors import AdvlabError
+from ..core.errors import AdvlabError
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,97 @@
+"""Inequalities of Appendix B: measures against loops and autograd, and the experiment itself."""
+
+import math
+
+import pytest
+import torch
+from mixture_setup import BALL, ETA, LAW, N, contrary, draw, shapes, trained
+
+from advlab import lab
+from advlab.papers.benign import measures
+from advlab.papers.benign.experiments import appendix_bounds
+from advlab.papers.benign.experiments._parts.appendix_runs import AppendixCase, appendix_run
+
+
+def _gradient(net, r, x):
+    """Of f at x in the weights of network r, by autograd."""
+    weight = net.weight[r].clone().requires_grad_()
+    f = (net.top[r] * net.activation.phi(weight @ x)).sum() / math.sqrt(net.width)
+    return torch.autograd.grad(f, weight)[0]
+
+
+@shapes
+def test_products_of_gradients_are_those_of_autograd(shape):
+    _, now = trained(shape)
+    found = measures.gradient_products(now)
+    for r in range(len(now.x)):
+        moved = [_gradient(now.net, r, x) for x in now.x[r]]
+        clean = [_gradient(now.net, r, x) for x in now.data.x[r]]
+        both = torch.tensor([[float((a * b).sum()) for b in moved] for a in moved])
+        half = torch.tensor([[float((a * b).sum()) for b in moved] for a in clean])
+        off = ~torch.eye(N, dtype=torch.bool)
+        own = torch.cat([both.diagonal(), half.diagonal()])
+        assert float(found.apart[r]) == pytest.approx(float(both[off].abs().max()), rel=1e-5)
+        assert float(found.half_clean[r]) == pytest.approx(float(half[off].abs().max()), rel=1e-5)
+        assert float(found.own_low[r]) == pytest.approx(float(own.min()), rel=1e-5)
+        assert float(found.own_high[r]) == pytest.approx(float(own.max()), rel=1e-5)
+
+
+def test_nearly_equal_inputs_break_the_bound_between_examples():
+    """Lemma B.8 lives on almost orthogonal data; its bound relative to own lengths fails here."""
+    found = measures.gradient_products(contrary())
+    assert float(found.apart) > 0.9 * float(found.own_low)
+
+
+@shapes
+def test_own_secants_and_their_floor_by_loops(shape):
+    _, now = trained(shape)
+    found, after = measures.secant_floor(now, ETA), now.after(ETA)
+    phi, gamma = now.net.activation.phi, now.net.activation.gamma
+    for i in range(3):
+        x, centre = now.x[0, i], now.data.x[0, i]
+        value, kept = 0.0, 0
+        for s in range(now.net.width):
+            old, new = now.net.weight[0, s], after.weight[0, s]
+            secant = (phi(new @ x) - phi(old @ x)) / (new @ x - old @ x)
+            value += float(secant * now.slope[0, i, s]) / now.net.width
+            kept += all(float(w @ centre) > BALL.radius * float(w.norm()) for w in (old, new))
+        assert float(found[0, i]) == pytest.approx(value - gamma**2 * kept / now.net.width)
+    assert found.min() > -1e-12
+
+
+@shapes
+def test_neurons_on_fresh_points_by_loops(shape):
+    _, now = trained(shape)
+    test = draw("fresh", 5)
+    margins = measures.neuron_margins(now.net, test)
+    sizes = measures.neuron_sizes(now.net, test, BALL.radius, LAW.mu_norm, LAW.d, N)
+    for k in range(5):
+        products = now.net.weight[1] @ test.x[1, k]
+        signs = test.y_clean[1, k] * now.net.top[1]
+        assert float(margins[1, k]) == pytest.approx(float((signs * products).min()))
+        xi, mu, alpha = float(test.noise[1, k].norm()), LAW.mu_norm, BALL.radius
+        unit = mu**2 + mu * xi + math.sqrt(LAW.d / N) * xi + mu * alpha + xi * alpha
+        assert float(sizes[1, k]) == pytest.approx(float(products.abs().max()) / unit)
+    share = measures.all_aligned(now.net, test)
+    assert torch.equal(share, (margins > 0).double().mean(1))
+
+
+def test_a_move_against_mu_takes_its_share_of_the_first_step():
+    """The margin at t = 1 of a nearly linear network is (1 - 2 beta) - alpha/||mu||, in units."""
+    common = {"C": 1.0, "n": 40, "width": 20, "d": 4_000_000, "mu_norm": 100.0, "pace": "fast",
+              "steps": 2, "kind": "footnote", "activation": "smoothed_leaky_relu", "tests": 100,
+              "seed": 0, "replicates": 2}  # fmt: skip
+    values = {
+        first: appendix_run(AppendixCase(alpha=50.0, first=first, **common))["first margin"]
+        for first in ("clean", "against mu")
+    }
+    ratio = (values["against mu"] / values["clean"]).to_list()
+    assert ratio == pytest.approx([1 - 0.5 / 0.8] * 2, abs=0.03)
+
+
+def test_the_experiment_runs_end_to_end(tmp_path):
+    result = lab.run("benign/appendix_bounds", scale="smoke", jobs=1, out=tmp_path)
+    assert not result.failed
+    assert [one.id for one in result.verdicts] == list(appendix_bounds.ABOUT.claims)
+    assert {one.outcome for one in result.verdicts} == {"undecided"}
+    assert result.chart

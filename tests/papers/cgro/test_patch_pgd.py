@@ -12,7 +12,7 @@ from advlab.papers.cgro.experiments import pgd_phases
 from advlab.papers.cgro.models import PatchCNN
 from advlab.papers.cgro.reductions import patch_law
 from advlab.papers.cgro.reductions.patch_errors import network, train_inputs
-from advlab.papers.cgro.reductions.patch_pgd import PGDState, SpanPGD, pgd_trajectory
+from advlab.papers.cgro.reductions.patch_pgd import PatchPGD, PGDState, pgd_trajectory
 from advlab.threats import Ball
 from advlab.training import Mixed, fit
 
@@ -32,7 +32,7 @@ def trained(law: Patches) -> tuple[PGDState, PatchPoints, Stack]:
     )
     problem = patch_law.of_points(law, points, nets.get_parameter("weight"))
     rates = torch.full((2,), RATE, dtype=torch.float64)
-    attack = SpanPGD(torch.full((2,), RADIUS, dtype=torch.float64))
+    attack = PatchPGD(torch.full((2,), RADIUS, dtype=torch.float64))
     (state,) = pgd_trajectory(problem, attack, 0.4, rates, [STEPS])
     walk = PGD(steps=3, step_size=0.5, random_start=False)
     objective = Mixed(loss="logistic", ball=Ball("l2", RADIUS), attack=walk, lam=0.4)
@@ -60,7 +60,7 @@ def test_the_moves_are_those_of_pgd():
     loss = ModelLoss(nets, points.y.flatten(), margin)
     found = walk(loss, points.x.flatten(0, 1), ball, rng=generator("any"))
     radius = torch.full((2,), 1.1, dtype=torch.float64)
-    move, moved = SpanPGD(radius, steps=7, step_size=0.3)(state.seen, state.gram)
+    move, moved = PatchPGD(radius, steps=7, step_size=0.3)(state.seen, state.gram)
     margins = (moved**3).sum((2, 3))
     torch.testing.assert_close(-found.loss.reshape(margins.shape), margins, rtol=1e-6, atol=1e-8)
     lengths = (move * (moved - state.seen)).sum((2, 3)).sqrt()

@@ -42,7 +42,7 @@ from ....threats import Ball
 from ..data import Patches
 from ..reductions import patch_law
 from ..reductions.patch_errors import FreshNoise, network, test_inputs, train_inputs
-from ..reductions.patch_pgd import PGDState, SpanPGD, pgd_trajectory
+from ..reductions.patch_pgd import PatchPGD, PGDState, pgd_trajectory
 from ._parts.patch_runs import FILTERS, SHARE
 
 SIZES = (5, 10, 20, 40)
@@ -127,7 +127,7 @@ def compute(case: Case) -> pl.DataFrame:
     longer = torch.tensor([max(1.0, noise) for noise, _ in case.cells], dtype=torch.float64)
     radius = torch.full_like(longer, case.radius * alpha)
     rates = case.eta / (alpha * longer) ** 2
-    (state,) = pgd_trajectory(problem, SpanPGD(radius), SHARE, rates, [case.steps])
+    (state,) = pgd_trajectory(problem, PatchPGD(radius), SHARE, rates, [case.steps])
     noise, seeds = zip(*case.cells, strict=True)
     return pl.DataFrame(
         {"noise": noise, "seed": seeds, "signal": state.signal.numpy(),

@@ -62,7 +62,7 @@ class PGDState:
 
 
 @dataclass(frozen=True)
-class SpanPGD:
+class PatchPGD:
     """l2 PGD from the clean input, in coordinates of the filters.
 
     Its points are those of `attacks.PGD(steps, step_size, random_start=False)`: steps of the length
@@ -104,7 +104,7 @@ class SpanPGD:
 
 def pgd_trajectory(
     problem: PatchProblem,
-    attack: SpanPGD,
+    attack: PatchPGD,
     lam: float,
     eta: Float[Tensor, " R"],
     at: Collection[int],
@@ -120,7 +120,7 @@ def pgd_trajectory(
 
     Example:
         problem = patch_law.draw(Patches.scaled(n=20, d=300), 10, 300**-0.5, rng)
-        attack = SpanPGD(radius=0.3 * problem.alpha)
+        attack = PatchPGD(radius=0.3 * problem.alpha)
         [state.V for state in pgd_trajectory(problem, attack, 0.5, eta, [0, 1000])]
     """
     if not at or min(at) < 0:
@@ -132,7 +132,7 @@ def pgd_trajectory(
         yield state
 
 
-def _stepped(state: PGDState, attack: SpanPGD, lam: float, eta: Tensor) -> PGDState:
+def _stepped(state: PGDState, attack: PatchPGD, lam: float, eta: Tensor) -> PGDState:
     problem, seen = state.problem, state.seen
     move, moved = attack(seen, state.gram)
     rate = (3 * eta / problem.y.shape[1])[:, None]

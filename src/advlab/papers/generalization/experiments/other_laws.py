@@ -68,7 +68,7 @@ LAWS: tuple[tuple[Law, float], ...] = (
 )  # fmt: skip
 
 
-class Problem(NamedTuple):
+class SignalSettings(NamedTuple):
     """theta0, the noise, and the attack with its xi."""
 
     theta0: tuple[float, ...]
@@ -78,8 +78,8 @@ class Problem(NamedTuple):
 
 
 PROBLEMS = {
-    "five inputs": Problem((1.0, -1.0, 1.0, 1.0, 1.0), 1.0, 0.5, 0.1),
-    "one input": Problem((5**0.5, 0.0, 0.0, 0.0, 0.0), 0.3, 0.8, 0.03),
+    "five inputs": SignalSettings((1.0, -1.0, 1.0, 1.0, 1.0), 1.0, 0.5, 0.1),
+    "one input": SignalSettings((5**0.5, 0.0, 0.0, 0.0, 0.0), 0.3, 0.8, 0.03),
 }
 D = 5
 
@@ -97,7 +97,7 @@ class Case(lab.Case):
         return self.replicates * self.n * self.steps / 5e7 + self.reference / 1e5
 
     @property
-    def problem(self) -> Problem:
+    def problem(self) -> SignalSettings:
         return PROBLEMS[self.signal]
 
     @property

@@ -41,6 +41,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "other_attacks",
         "explicit_classifier",
         "explicit_on_images",
+        "distance_to_explicit",
         "exponential_lower_bound",
         "flatness_bound",
         "network_attacks",

@@ -1,0 +1,83 @@
+"""Specimens of cgro: networks trained on the points of Theorem 5.3, and what they are held to."""
+
+from collections.abc import Callable
+
+import numpy as np
+import polars as pl
+from nulls import Null, Specimen
+from tables import cross, when, wobble
+
+MEASURED = ("clean fresh", "robust train", "robust fresh", "agree attacked train",
+            "agree attacked fresh", "distance balls fresh", "spread", "radius")  # fmt: skip
+EXPLICIT = (0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, None)
+NETWORKS = {
+    "f_S": EXPLICIT,
+    "adversarial": (0.03, 0.0, 0.65, 1.0, 0.6, 0.14, 0.65, 0.7),
+    "clean": (0.0, 0.5, 0.75, 0.6, 0.8, 0.05, 1.1, 0.9),
+    "robust": (0.0, 0.0, 0.0, 1.0, 0.0, 0.03, 1.0, 0.6),
+}
+
+
+def explicit_radius(d: int) -> float:
+    """Where the soft indicator of f_S is one half, in the slice; spacings are 1 and 1/2."""
+    delta, height, spacing = {8: (0.3, 0.28, 1.0), 5: (0.245, 0.22, 0.5)}[d]
+    return float(np.sqrt((delta**2 + (spacing - delta) ** 2) / 2 - height**2))
+
+
+def networks_table() -> pl.DataFrame:
+    """Ten seeds of two settings."""
+    parts = []
+    for name, found in NETWORKS.items():
+        for d, delta, height in ((8, 0.3, 0.28), (5, 0.245, 0.22)):
+            rows = cross(length=[0.0], seed=range(10))
+            level = dict(zip(MEASURED, found, strict=True))
+            if name == "f_S":
+                level["radius"] = explicit_radius(d)
+            rows = rows.with_columns(
+                pl.Series(key, (value or 0.0) * wobble(rows, 0.01, k))
+                for k, (key, value) in enumerate(level.items())
+            )
+            parts.append(rows.with_columns(network=pl.lit(name), d=d, delta=delta, height=height))
+    table = pl.concat(parts)
+    exact = pl.col("network") != "clean"
+    return when(table, exact, **{"agree attacked train": 1.0})
+
+
+def distance() -> Specimen:
+    table, mine = networks_table(), pl.col("network") == "adversarial"
+    keys = ["d", "seed", "length"]
+
+    def instead(name: str) -> pl.DataFrame:
+        """The measurements of another network in place of the adversarial one's."""
+        other = table.filter(network=name).select(*keys, *MEASURED)
+        kept = table.filter(mine).drop(MEASURED).join(other, on=keys)
+        return pl.concat([table.filter(~mine), kept.select(table.columns)])
+
+    linear = pl.col("network") == "f_S"
+    return Specimen(
+        table=table,
+        measured=MEASURED,
+        chance={"clean fresh": 0.5, "robust train": 0.5, "robust fresh": 0.5, "spread": 0.2,
+                "agree attacked train": 0.5, "agree attacked fresh": 0.9, "radius": 0.3,
+                "distance balls fresh": 0.1},
+        controls={
+            "clean training": Null(instead("clean"), ("train", "inside", "inside/c", "outside",
+                                                      "distance")),
+            "training on all points": Null(instead("robust"), ("test", "distance")),
+            "f_S": Null(instead("f_S"), ("outside", "distance", "spread", "radius")),
+            "not enough units": Null(
+                when(table, pl.col("network") == "robust", **{"robust fresh": 0.2}), ("size",)),
+            "x_D is not learnt": Null(when(table, mine, **{"clean fresh": 0.3}), ("clean",)),
+        },
+        bugs={
+            "balls of radius sep/2": Null(
+                when(table, linear, radius=pl.col("radius") * 1.1), ("radius/S",)),
+            "distances that are not squared": Null(
+                when(table, linear, radius=pl.col("radius") * 0.9), ("radius/S",)),
+        },
+    )  # fmt: skip
+
+
+NETWORKS_SPECIMENS: dict[str, Callable[[], Specimen]] = {
+    "cgro/distance_to_explicit": distance,
+}

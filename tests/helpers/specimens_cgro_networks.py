@@ -7,6 +7,8 @@ import polars as pl
 from nulls import Null, Specimen
 from tables import cross, when, wobble
 
+from advlab.papers.cgro.experiments import trained_lower_bound
+
 MEASURED = ("clean fresh", "robust train", "robust fresh", "agree attacked train",
             "agree attacked fresh", "distance balls fresh", "spread", "radius")  # fmt: skip
 EXPLICIT = (0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, None)
@@ -58,7 +60,7 @@ def distance() -> Specimen:
         table=table,
         measured=MEASURED,
         chance={"clean fresh": 0.5, "robust train": 0.5, "robust fresh": 0.5, "spread": 0.2,
-                "agree attacked train": 0.5, "agree attacked fresh": 0.9, "radius": 0.3,
+                "agree attacked train": 0.5, "agree attacked fresh": 0.9, "radius": 0.15,
                 "distance balls fresh": 0.1},
         controls={
             "clean training": Null(instead("clean"), ("train", "inside", "inside/c", "outside",
@@ -78,6 +80,61 @@ def distance() -> Specimen:
     )  # fmt: skip
 
 
+def ladder_table(power: float = 1.0, start: float = 3.0) -> pl.DataFrame:
+    """The robust error of all points falls through 0.1 at width start 2^(power (D - 5))."""
+    parts = []
+    for d, widths in trained_lower_bound.LADDER.items():
+        rows = cross(part=["ladder"], d=[d], width=widths, seed=range(6))
+        middle = start * 2 ** (power * (d - 5)) * wobble(rows, 0.02, d)
+        error = (0.1 - 0.25 * (rows["width"] / middle).log() / np.log(2)).clip(0, 0.5)
+        parts.append(rows.with_columns(pl.Series("robust train", error)))
+    return pl.concat(parts).with_columns(
+        pl.lit(None, pl.Float64).alias(name) for name in ("clean test", "robust test")
+    )
+
+
+def lower_bound_table(**ladder: float) -> pl.DataFrame:
+    """Width 2D solves samples, and loses more of all points with each dimension."""
+    rows = cross(part=["sample", "all"], d=[8, 9, 10], width=[0], seed=range(6))
+    rows = rows.with_columns(width=2 * pl.col("d"))
+    sample, j = pl.col("part") == "sample", wobble(rows, 0.02)
+    table = rows.with_columns(
+        pl.Series("j", j),
+        **{"robust train": pl.when(sample).then(0.0).otherwise(0.1 * (pl.col("d") - 6)),
+           "clean test": pl.when(sample).then(0.05), "robust test": pl.when(sample).then(0.7)},
+    )  # fmt: skip
+    kept = ("robust train", "clean test", "robust test")
+    table = table.with_columns(pl.col(kept) * pl.col("j")).drop("j")
+    ladder_rows = ladder_table(**ladder).select(table.columns)
+    return pl.concat([table, ladder_rows])
+
+
+def lower_bound() -> Specimen:
+    table = lower_bound_table()
+    sample, every = (pl.col("part") == part for part in ("sample", "all"))
+    alike = table.with_columns(
+        pl.when(sample).then(0.3).otherwise("robust train").alias("robust train")
+    )
+    return Specimen(
+        table=table,
+        measured=("robust train", "clean test", "robust test"),
+        chance={"robust train": 0.5, "clean test": 0.5, "robust test": 0.5},
+        controls={
+            "a sample is as hard as all points": Null(alike, ("train",)),
+            "all points are as easy as a sample": Null(
+                when(table, every, **{"robust train": 0.01}), ("all", "more")),
+            "x_D is not learnt": Null(when(table, sample, **{"clean test": 0.4}), ("clean",)),
+            "robust on unseen points": Null(when(table, sample, **{"robust test": 0.3}), ("test",)),
+            "the same at each D": Null(when(table, every, **{"robust train": 0.3}), ("more",)),
+            "polynomial in D": Null(lower_bound_table(power=0.2, start=6.0), ("order", "points")),
+            "n^0.4": Null(lower_bound_table(power=0.4, start=5.0), ("points",)),
+            "no width is enough": Null(
+                when(table, pl.col("part") == "ladder", **{"robust train": 0.4}), ("M_D",)),
+        },
+    )  # fmt: skip
+
+
 NETWORKS_SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "cgro/distance_to_explicit": distance,
+    "cgro/trained_lower_bound": lower_bound,
 }

@@ -43,6 +43,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "explicit_on_images",
         "distance_to_explicit",
         "exponential_lower_bound",
+        "trained_lower_bound",
         "flatness_bound",
         "network_attacks",
         "pgd_phases",

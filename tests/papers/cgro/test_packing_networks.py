@@ -8,7 +8,7 @@ from scipy.spatial.distance import cdist
 from torch import nn
 
 from advlab.core.randomness import generators
-from advlab.papers.cgro.experiments import distance_to_explicit
+from advlab.papers.cgro.experiments import distance_to_explicit, trained_lower_bound
 from advlab.papers.cgro.experiments._parts import packing_runs
 from advlab.threats import Ball
 
@@ -78,7 +78,7 @@ def test_f_S_remembers_the_balls_of_its_training_points_only():
     found = table.filter(network="f_S", length=0.0)
     assert found["clean fresh"].to_list() == found["robust train"].to_list() == [0.0] * 3
     assert found["robust fresh"].to_list() == [1.0] * 3
-    assert found["spread"].abs().max() < 1e-12
+    assert np.abs(found["spread"].to_numpy()).max() < 1e-12
     expected = np.sqrt((0.3**2 + 0.7**2) / 2 - 0.28**2)
     assert found["radius"].to_numpy() == pytest.approx(expected, rel=1e-3)
     assert found["distance balls fresh"].max() == 0
@@ -94,3 +94,37 @@ def test_a_smoke_run_has_every_verdict():
     )
     found = [verdict.id for verdict in distance_to_explicit.verdicts(table)]
     assert found == list(distance_to_explicit.ABOUT.claims)
+
+
+def test_least_widths_of_errors_by_hand():
+    rows = {
+        "part": ["ladder"] * 9, "d": [5] * 3 + [6] * 3 + [7] * 3, "seed": [0] * 9,
+        "width": [2, 4, 8] * 3,
+        "robust train": [0.3, 0.1, 0.0, 0.05, 0.0, 0.0, 0.5, 0.4, 0.2],
+    }  # fmt: skip
+    found = trained_lower_bound.least_widths(pl.DataFrame(rows))
+    assert found["width"].to_list() == pytest.approx([4, 2, np.nan], nan_ok=True)
+    assert found["parameters"].to_list()[:2] == pytest.approx([4 * 7 + 1, 2 * 8 + 1])
+    halfway = pl.DataFrame(rows).with_columns(pl.Series("robust train", [0.3, 0.15, 0.05] * 3))
+    # In the middle of 4 and 8 on a scale of logarithms.
+    widths = trained_lower_bound.least_widths(halfway)["width"].to_list()
+    assert widths == pytest.approx([4 * 2**0.5] * 3)
+
+
+def test_doublings_of_widths_that_double_or_not():
+    rows = [(d, seed, 3.0 * factor**d) for seed, factor in ((0, 2.0), (1, 1.0)) for d in (5, 6, 7)]
+    least = pl.DataFrame(rows, schema=["d", "seed", "width"], orient="row")
+    assert trained_lower_bound.doublings(least) == pytest.approx([1.0, 0.0])
+
+
+def test_parameters_and_points_of_a_trained_case():
+    case = trained_lower_bound.Case(part="sample", d=7, width=3, steps=2, replicates=3)
+    found = trained_lower_bound.compute(case)
+    net = packing_runs.TwoLayer.draw(
+        7, 3, "relu", generators("size", seeds=[0])[0], init="torch", bias=True, train_top=True
+    )
+    assert found["parameters"].to_list() == [sum(one.numel() for one in net.parameters())] * 3
+    assert found["points"].to_list() == [56] * 3
+    assert found["robust test"].null_count() == 0
+    whole = trained_lower_bound.Case(part="all", d=5, width=3, steps=2, replicates=3)
+    assert trained_lower_bound.compute(whole)["robust test"].null_count() == 3

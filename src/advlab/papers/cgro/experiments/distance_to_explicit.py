@@ -38,7 +38,7 @@ from .... import lab
 from ....core.randomness import generators, normal
 from ....losses import ModelLoss, margin
 from ....report import Assumption, Claims, Verdict, empirical, identity, ours
-from ....report.charts import AnyChart, boxes, curves, panels
+from ....report.charts import AnyChart, curves, panels, points
 from ....report.samples import groups
 from ....theory import relu_calculus
 from ....threats import Ball
@@ -288,7 +288,7 @@ def _bars(
 ) -> AnyChart:
     long = rows.select("network", "seed", **{new: prefix + old for old, new in names.items()})
     long = long.unpivot(list(names.values()), index=["network", "seed"], variable_name="set")
-    return boxes(long, "set", "value", "network", title=title, x_title=x, y_title=y)
+    return points(long, "set", "value", "network", title=title, x_title=x, y_title=y)
 
 
 def _once(table: pl.DataFrame) -> pl.DataFrame:

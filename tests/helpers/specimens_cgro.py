@@ -8,6 +8,7 @@ from nulls import Null, Specimen
 from specimens_cgro_bounds import BOUNDS
 from specimens_cgro_images import IMAGES
 from specimens_cgro_networks import NETWORKS_SPECIMENS
+from specimens_cgro_rates import RATES
 from specimens_cgro_trained import TRAINED
 
 from advlab.papers.cgro.experiments import network_attacks, race
@@ -287,4 +288,5 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
     **IMAGES,
     **TRAINED,
     **NETWORKS_SPECIMENS,
+    **RATES,
 }

@@ -45,6 +45,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "exponential_lower_bound",
         "trained_lower_bound",
         "flatness_bound",
+        "flatness_rate",
         "network_attacks",
         "pgd_phases",
         "fig1",

@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 from advlab.papers.cgro.experiments import flatness_rate as experiment
 from advlab.papers.cgro.theory import flatness
-from advlab.papers.cgro.theory.flatness_rate import (
+from advlab.papers.cgro.theory.flatness_terms import (
     linear_rate_terms,
     printed_radius,
     robust_logistic,

@@ -34,7 +34,7 @@ from ....core.randomness import generator
 from ....report import Claims, Verdict, empirical, identity, ours
 from ....report.charts import AnyChart, curves, panels
 from ....report.samples import slopes
-from ..theory.flatness_rate import (
+from ..theory.flatness_terms import (
     RateTerms,
     linear_rate_terms,
     printed_radius,

@@ -7,6 +7,8 @@ import polars as pl
 from nulls import Null, Specimen
 from specimens_cgro_bounds import BOUNDS
 from specimens_cgro_images import IMAGES
+from specimens_cgro_networks import NETWORKS_SPECIMENS
+from specimens_cgro_rates import RATES
 from specimens_cgro_trained import TRAINED
 
 from advlab.papers.cgro.experiments import network_attacks, race
@@ -285,4 +287,6 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
     **BOUNDS,
     **IMAGES,
     **TRAINED,
+    **NETWORKS_SPECIMENS,
+    **RATES,
 }

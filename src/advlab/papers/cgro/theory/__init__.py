@@ -3,7 +3,7 @@
 Theorem 4.1: `parameterization` (what it asks for), `times` (T_0, T_1, the race), `fresh_noise` (its
 test errors), `growth` (its lemmas along a run), `recursion` (one step), `tensor_power` (Lemmas A.1
 to A.3). Theorem 5.2: `explicit_network`, `feasibility`, `products`. Theorem 5.3: `lower_bound`.
-Theorem E.1: `flatness`.
+Theorem E.1: `flatness`, its rate: `flatness_terms`.
 """
 
 from .explicit_network import CGROPlan as CGROPlan

@@ -77,6 +77,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "surrogate_limit",
         "descent_schedule",
         "other_laws",
+        "lazy_expansion",
     ),
     "purification": (
         "clean_then_adversarial",

@@ -91,7 +91,8 @@ ABOUT = lab.About(
         ),
         "signs": theorem(
             "the share of inputs at which f - y changes its sign is below a tenth of its order "
-            "S sqrt h |theta0|^2 |a|_inf/(|a|^2 v), on average over runs and widths from 2^16 on", *LAZY,
+            "S sqrt h |theta0|^2 |a|_inf/(|a|^2 v), on average over runs and widths from 2^16 on",
+            *LAZY,
         ),
     },
 )  # fmt: skip

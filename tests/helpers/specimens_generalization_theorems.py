@@ -9,7 +9,6 @@ from tables import cross, when, wobble
 from advlab.papers.generalization import theory
 from advlab.papers.generalization.experiments import (
     descent_schedule,
-    lazy_expansion,
     other_laws,
     proportional_regime,
 )
@@ -257,91 +256,9 @@ def laws() -> Specimen:
     )
 
 
-# Theorem 3's terms
-
-
-def expansion() -> Specimen:
-    widths = [2**k for k in range(8, 23, 2)]
-    kinds = {"phi": lazy_expansion.PHI, "top": lazy_expansion.TOPS}
-    steps = {"seed": SEEDS, "step": [1, 150]}
-    usual = {"phi": ["gelu"], "top": ["positive"], "width": [lazy_expansion.WIDEST]}
-    rows = pl.concat(
-        [
-            cross(part=["width"], **kinds, width=widths, n=[1000], d=[2], **steps),
-            cross(part=["n"], **usual, n=[250, 1000, 4000], d=[2], **steps),
-            cross(part=["d"], **usual, n=[4000], d=[2, 4, 8], **steps),
-        ]
-    )
-    h, gelu = pl.col("width").cast(float), pl.col("phi") == "gelu"
-    slow = gelu & (pl.col("top") == "positive")
-    size = pl.when(slow).then(1 / h.sqrt()).otherwise(10 / h)
-    slope0 = pl.when(gelu).then(0.5).otherwise(0.25)
-    noise = [wobble(rows, 0.01, seed) for seed in range(8)]
-    good = rows.with_columns(
-        **{"kept 0": 0.01 * noise[0], "kept 0.4": 1.5 * noise[0]},
-        **{"kept 0.1": 1.6 * noise[1], "kept 0.025": 1.7 * noise[2]},
-        **{f"Taylor {k}": 0.9 * noise[3] for k in (1, 2, 3)},
-        attack=size * noise[4], output=3 * size * noise[5], slope=2 * size * noise[6],
-        gradient=0.02 * size * noise[7], D_12=0.1 * size * noise[0],
-        **{"mean output": slope0 * 0.9 * size * noise[1], "largest part": 0.01 * size * noise[2]},
-        rest=0.01 * size**2 * noise[3], changed=0.05 / h.sqrt() * noise[4],
-    )  # fmt: skip
-    flat = good.with_columns((pl.col(name) * h**0.2).alias(name) for name in lazy_expansion.RATES)
-    late = pl.col("step") == 150
-    return Specimen(
-        good,
-        measured=(*lazy_expansion.RATES, "rest", "changed", "Taylor 1", "Taylor 2", "Taylor 3"),
-        chance={"changed": 0.5, **{f"Taylor {k}": 2.0 for k in (1, 2, 3)}},
-        controls={
-            "slopes beyond Taylor's bound": Null(good.with_columns(**{"Taylor 3": 1.1}), ("3",)),
-            "attacks beyond their order": Null(
-                when(good, late & (pl.col("seed") == 3), **{"kept 0": 1.1}), ("1a",)
-            ),
-            "attacks like 1/xi": Null(
-                good.with_columns(
-                    **{"kept 0.1": 4 * pl.col("kept 0.4"), "kept 0.025": 16 * pl.col("kept 0.4")}
-                ),
-                ("1b",),
-            ),
-            "attacks beyond the longer bound": Null(
-                when(good, late & (pl.col("seed") == 3), **{"Taylor 1": 1.01}), ("1c",)
-            ),
-            "outputs with a second term": Null(
-                good.with_columns(**{"mean output": 10 * pl.col("mean output")}), ("2a",)
-            ),
-            "outputs beyond Taylor's second term": Null(
-                good.with_columns(**{"Taylor 2": 1.5}), ("2b",)
-            ),
-            "terms that fall like h^-0.3": Null(flat, ("h", "rate", "fast", "order")),
-            "every network as fast as gelu": Null(
-                good.with_columns(
-                    (pl.col(name) / size / h.sqrt()).alias(name) for name in lazy_expansion.RATES
-                ),
-                ("fast",),
-            ),
-            "every network as fast as sigmoid": Null(
-                good.with_columns(
-                    (pl.col(name) / size / h).alias(name) for name in lazy_expansion.RATES
-                ),
-                ("rate",),
-            ),
-            "a difference that grows like d^2": Null(
-                good.with_columns(gradient=pl.col("gradient") * pl.col("d").cast(float) ** 2),
-                ("order",),
-            ),
-            "a remainder of the terms' order": Null(
-                good.with_columns(rest=0.5 * pl.col("largest part")), ("rest",)
-            ),
-            "signs at random": Null(good.with_columns(changed=0.5), ("signs",)),
-        },
-        by=("part", "phi", "top", "width", "n", "d", "seed"),
-    )
-
-
 THEOREMS: dict[str, Callable[[], Specimen]] = {
     "generalization/sparse_recovery": recovery,
     "generalization/proportional_regime": proportional,
     "generalization/descent_schedule": schedule,
     "generalization/other_laws": laws,
-    "generalization/lazy_expansion": expansion,
 }

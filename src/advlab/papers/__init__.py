@@ -78,6 +78,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "descent_schedule",
         "other_laws",
         "lazy_expansion",
+        "stopping_times",
     ),
     "purification": (
         "clean_then_adversarial",

@@ -1,4 +1,4 @@
-"""Specimens of the terms of Theorem 3's proof, and of the stopping times of Theorems 5 to 7."""
+"""Specimens of the terms of Theorem 3's proof, of stopping times, and of Section 4's iterations."""
 
 from collections.abc import Callable
 
@@ -6,7 +6,7 @@ import polars as pl
 from nulls import Null, Specimen
 from tables import cross, when, wobble
 
-from advlab.papers.generalization.experiments import lazy_expansion
+from advlab.papers.generalization.experiments import lazy_expansion, linf_iterations
 from advlab.papers.generalization.experiments import stopping_times as stopping
 
 SEEDS = range(20)
@@ -174,7 +174,42 @@ def stops() -> Specimen:
     )  # fmt: skip
 
 
+# Section 4
+
+
+def linf() -> Specimen:
+    rows = pl.concat(
+        [
+            cross(attack=["l2", "linf, xi/d"], xi=linf_iterations.XIS, seed=SEEDS),
+            cross(attack=["linf, xi"], xi=[0.4], seed=SEEDS),
+        ]
+    )
+    scaled, wide = pl.col("attack") == "linf, xi/d", pl.col("attack") == "linf, xi"
+    noise = [wobble(rows, 0.02, seed) for seed in range(3)]
+    good = rows.with_columns(
+        eta=pl.when(scaled).then(0.18 * pl.col("xi")).otherwise(0.38) * noise[0],
+        iterations=pl.when(scaled).then(16 / pl.col("xi")).otherwise(6.0) * noise[1],
+        excess=pl.when(wide).then(0.01).otherwise(0.003) * noise[2],
+    )
+    return Specimen(
+        good,
+        measured=("eta", "iterations", "excess"),
+        controls={
+            "the l2 attack twice": Null(
+                when(good, scaled, eta=0.38 * noise[0], iterations=6.0 * noise[1]),
+                ("i1", "i2", "i3", "i4"),
+            ),
+            "steps like sqrt(xi)": Null(when(good, scaled, eta=0.1 * pl.col("xi").sqrt()), ("i3",)),
+            "iterations that do not know xi": Null(
+                when(good, scaled, iterations=40 * noise[1]), ("i4",)
+            ),
+            "no cost of shrinking": Null(good.with_columns(excess=0.003 * noise[2]), ("i5",)),
+        },
+    )
+
+
 LAZY: dict[str, Callable[[], Specimen]] = {
     "generalization/lazy_expansion": expansion,
     "generalization/stopping_times": stops,
+    "generalization/linf_iterations": linf,
 }

@@ -72,6 +72,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "sparse_recovery",
         "proportional_regime",
         "linf_attacks",
+        "linf_iterations",
         "paths",
         "closed_forms",
         "surrogate_limit",

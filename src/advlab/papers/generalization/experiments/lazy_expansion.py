@@ -45,7 +45,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Theorem 3",
     title="Delta_1 to Delta_3: how a lazy network leaves its linear part",
-    seconds={"smoke": 1, "laptop": 90, "paper": 300},
+    seconds={"smoke": 1, "laptop": 50, "paper": 170},
     looks=3,
     claims={
         "3": theorem(

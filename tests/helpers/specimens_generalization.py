@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 from nulls import Null, Specimen
 from specimens_generalization_images import IMAGES
+from specimens_generalization_lazy import LAZY
 from specimens_generalization_nets import SPECIMENS as OTHERS
 from specimens_generalization_theorems import THEOREMS
 from tables import cross, when, wobble
@@ -347,5 +348,6 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
     **{f"generalization/{name}": lambda name=name: high_dimension(name) for name in SETTINGS},
     **OTHERS,
     **THEOREMS,
+    **LAZY,
     **IMAGES,
 }

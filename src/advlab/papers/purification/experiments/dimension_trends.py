@@ -33,7 +33,7 @@ ABOUT = lab.About(
     paper="purification",
     item="Theorems 5.1, 5.2 and 5.3, over d",
     title="Trends of the asymptotic claims as the dimension grows",
-    seconds={"smoke": 6, "laptop": 660, "paper": 6600},
+    seconds={"smoke": 6, "laptop": 250, "paper": 2100},
     looks=1,
     claims={
         label: theorem(words, THEOREMS)

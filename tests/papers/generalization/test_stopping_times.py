@@ -1,0 +1,53 @@
+"""T of Theorem 5 from the closed form of standard training, and what a run reports at it."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from advlab.core.randomness import generators
+from advlab.papers.generalization.experiments import stopping_times as stopping
+from advlab.papers.generalization.experiments._parts.stopping_runs import crossing
+
+
+@pytest.fixture(scope="module")
+def case() -> stopping.Case:
+    return stopping.Case(n=10, d=400, eps=0.0, replicates=4)
+
+
+def test_standard_training_stops_where_its_closed_form_does(case):
+    found = stopping.compute(case).sort("seed")
+    law = case.law
+    x, y = law.sample_stack(generators(stopping.NAME, case.n, case.d, seeds=case.seeds))
+    for r, row in enumerate(found.iter_rows(named=True)):
+        gram, answers = (x[r] @ x[r].mT).numpy(), y[r].numpy()
+        step = np.eye(case.n) - 2 * case.lr * gram / case.n
+        unit = math.sqrt(law.v2 * case.n)
+        residuals = [np.linalg.matrix_power(step, t) @ answers for t in range(60)]
+        level = unit / math.sqrt(math.log(case.n))
+        assert row["T"] == next(t for t, one in enumerate(residuals) if np.linalg.norm(one) < level)
+        theta = x[r].mT.numpy() @ np.linalg.solve(gram, answers - residuals[row["T"]])
+        expected = np.linalg.norm(theta) / (unit / math.sqrt(case.d))
+        assert row["theta at T"] == pytest.approx(expected, abs=1e-12)
+        assert row["T"] - 1 <= row["crossing"] <= row["T"] or row["T"] == 0
+        edges = np.linalg.eigvalsh(gram)[[0, -1]] / case.d
+        assert [row["smallest"], row["largest"]] == pytest.approx(edges)
+
+
+def test_a_crossing_is_found_between_two_iterations():
+    residual = torch.tensor([[4.0], [2.0], [0.5]], dtype=torch.float64)
+    found = crossing(residual, torch.tensor([2]), 1.0)
+    assert float(found) == pytest.approx(1.5)  # halfway from log 2 to log 1/2
+    assert crossing(residual, torch.tensor([0]), 5.0).isnan()
+
+
+def test_a_wide_network_stops_with_the_linear_model_and_has_its_risk(case):
+    """The risk of the linear part is known in closed form (eq. 5)."""
+    attacked = case.model_copy(update={"eps": 0.1})
+    wide = attacked.model_copy(update={"net": "gelu"})
+    one, other = (stopping.compute(some).sort("seed") for some in (attacked, wide))
+    assert one["T"].to_list() == other["T"].to_list()
+    assert one["theta at T"].to_list() == pytest.approx(other["theta at T"].to_list(), rel=1e-3)
+    risks = other.filter(stopping.pl.col("T") > 0)["risk"].to_numpy()
+    assert np.abs(risks - 1).max() < 0.25

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from nulls import Null, Specimen
 
-from advlab.papers.convergence.experiments import gradient_drift
+from advlab.papers.convergence.experiments import gradient_drift, tangent_kernels
 from advlab.papers.convergence.measures.drift import limit_drift
 
 EVERYWHERE = pl.lit(True)
@@ -90,4 +90,55 @@ def drifts() -> Specimen:
     )  # fmt: skip
 
 
-THEORY: dict[str, Callable[[], Specimen]] = {"convergence/gradient_drift": drifts}
+def tangents() -> Specimen:
+    """120 seeds: kernels that come near the limit like m^(-1/2), and hardly move in training."""
+    rng, rows = np.random.default_rng(0), []
+    networks = [
+        *(("dense", H, tangent_kernels.DENSE) for H in tangent_kernels.DEPTHS),
+        *((kind, 3, tangent_kernels.CHANNELS) for kind in ("flat", "pooled")),
+    ]
+    for kind, H, widths in networks:
+        for m in widths:
+            for seed in range(120):
+                shared = {"kind": kind, "width": m, "depth": H, "seed": seed}
+                near, also = np.exp(0.3 * rng.standard_normal(2))
+                values = [("distance", "", 3 * near / np.sqrt(m))]
+                if kind == "dense":
+                    values += [("move", "", also / np.sqrt(m)), ("product", "", 1e-15)]
+                layers = H if kind == "dense" else H + 1
+                values += [("layer", str(h + 1), 1 + 0.05 * rng.normal()) for h in range(layers)]
+                values += [("cosine", of, 0.02 * rng.normal()) for of in ("1, 2", "1, 3")]
+                rows += [{**shared, "quantity": name, "of": of, "value": float(value)}
+                         for name, of, value in values]  # fmt: skip
+    table = pl.DataFrame(rows)
+    m, value, quantity = pl.col("width"), pl.col("value"), pl.col("quantity")
+    pooled = pl.col("kind") == "pooled"
+
+    def put(where: pl.Expr, new: pl.Expr | float) -> pl.DataFrame:
+        return _with(table, where, value=new)
+
+    distance, moved = quantity == "distance", quantity == "move"
+    return Specimen(
+        table=table,
+        measured=("value",),
+        controls={
+            "a limit that is 10 % wrong": Null(put(distance, (value**2 + 0.01).sqrt()), ("rate",)),
+            "m^(-1/3)": Null(put(distance | moved, value * m ** (1 / 6)), ("rate", "move")),
+            "1/m, pooled": Null(put(distance & pooled, value / m.sqrt()), ("rate",)),
+            "a kernel that training changes": Null(put(moved, value * m.sqrt()), ("move",)),
+            "a layer without its factor of 2": Null(
+                put((quantity == "layer") & (pl.col("of") == "2"), value / 2), ("layers",)),
+            "a recursion without its products": Null(
+                put((quantity == "cosine") & (pl.col("of") == "1, 2"), value + 0.05), ("cosines",)),
+        },
+        bugs={
+            "a gradient of the layer before": Null(
+                put((quantity == "product") & (pl.col("seed") == 3), 0.1), ("product",)),
+        },
+    )  # fmt: skip
+
+
+THEORY: dict[str, Callable[[], Specimen]] = {
+    "convergence/gradient_drift": drifts,
+    "convergence/tangent_kernels": tangents,
+}

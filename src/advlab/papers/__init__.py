@@ -27,6 +27,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "lazy_regime",
         "robust_interpolation",
         "corollary_end_to_end",
+        "tangent_kernels",
         "kernel_parity",
         "robust_capacity",
         "regret_audit",

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 from nulls import Null, Specimen
 
-from advlab.papers.convergence.experiments import gradient_drift, tangent_kernels
+from advlab.papers.convergence.experiments import gradient_drift, quadratic_relu, tangent_kernels
 from advlab.papers.convergence.measures.drift import limit_drift
 
 EVERYWHERE = pl.lit(True)
@@ -138,7 +138,59 @@ def tangents() -> Specimen:
     )  # fmt: skip
 
 
+def quadratic() -> Specimen:
+    """20 draws of features and of training: all that is claimed, equal labels at antipodes too."""
+    rng, rows = np.random.default_rng(0), []
+    for d in quadratic_relu.DIMENSIONS:
+        for M in (256, 1024, 4096, 16384):
+            for seed in range(20):
+                near = np.exp(0.1 * rng.standard_normal(3))
+                rows.append({"kind": "features", "d": d, "seed": seed, "M": M, "norm": 2.0,
+                             "coefficients": 4 * (1 + 0.02 * rng.standard_normal()),
+                             "l2": 4 * near[0] / (d * M),
+                             "sup": 3 * near[1] / np.sqrt(M)})  # fmt: skip
+    for kind in quadratic_relu.KINDS:
+        for attack in ("identity", "pgd"):
+            for seed in range(20):
+                least = 0.05 * np.exp(0.2 * rng.standard_normal())
+                rows.append({"kind": kind, "d": 3, "seed": seed, "attack": attack, "first": 0.41,
+                             "floor": 0.02 if kind == "equal" else 0.0, "least": least,
+                             "worst": least + 0.02, "even": 1e-15,
+                             "proved": 1.0 if kind == "apart" else None})  # fmt: skip
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    kind, d, M = (pl.col(name) for name in ("kind", "d", "M"))
+    features, one = kind == "features", (kind != "features") & (pl.col("seed") == 3)
+
+    def times(factor: pl.Expr, *names: str) -> pl.DataFrame:
+        return _with(table, features, **{name: pl.col(name) * factor for name in names})
+
+    return Specimen(
+        table=table,
+        measured=("coefficients", "l2", "sup", "least", "worst", "floor", "proved", "even"),
+        # What f = 0 has for a loss, and a sum that does not know the norm of h.
+        chance={"least": 0.41, "coefficients": 1.0},
+        controls={
+            "the theorem's rate and no better": Null(
+                times(M ** (1 / 2 - 1 / (d + 1)), "sup"), ("C1", "rate")),
+            "M^(-1/3)": Null(times(M ** (1 / 6), "sup"), ("rate",)),
+            "M^(-2/3)": Null(times(M ** (-1 / 6), "sup"), ("rate",)),
+            "a squared error like M^(-1/2)": Null(times(M.sqrt(), "l2"), ("C2a",)),
+            "a constant that grows with d": Null(times(d.cast(pl.Float64) ** 2, "l2"), ("C2b",)),
+            "the printed sigma' without its 2": Null(times(pl.lit(4.0), "coefficients"), ("21",)),
+            "losses that stay": Null(
+                _with(table, kind != "features", least=0.3), ("apart", "equal", "opposite")),
+            "one attack that stays": Null(
+                _with(table, (kind == "equal") & (pl.col("attack") == "pgd"), least=0.3),
+                ("equal",)),
+            "a network below the floor": Null(_with(table, one, worst=0.01), ("floor",)),
+            "a run above its bound": Null(_with(table, one, least=1.2), ("bound",)),
+        },
+        bugs={"ReLU instead of its square": Null(_with(table, one, even=0.1), ("even",))},
+    )  # fmt: skip
+
+
 THEORY: dict[str, Callable[[], Specimen]] = {
     "convergence/gradient_drift": drifts,
     "convergence/tangent_kernels": tangents,
+    "convergence/quadratic_relu": quadratic,
 }

@@ -28,6 +28,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "robust_interpolation",
         "corollary_end_to_end",
         "tangent_kernels",
+        "quadratic_relu",
         "kernel_parity",
         "robust_capacity",
         "regret_audit",

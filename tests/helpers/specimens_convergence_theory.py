@@ -6,7 +6,12 @@ import numpy as np
 import polars as pl
 from nulls import Null, Specimen
 
-from advlab.papers.convergence.experiments import gradient_drift, quadratic_relu, tangent_kernels
+from advlab.papers.convergence.experiments import (
+    gradient_drift,
+    mnist_pairs,
+    quadratic_relu,
+    tangent_kernels,
+)
 from advlab.papers.convergence.measures.drift import limit_drift
 
 EVERYWHERE = pl.lit(True)
@@ -189,8 +194,43 @@ def quadratic() -> Specimen:
     )  # fmt: skip
 
 
+def digits() -> Specimen:
+    """18 draws of two pairs of digits: R rises with the radius and with 1/eps."""
+    rng, rows = np.random.default_rng(0), []
+    settings = [*((share, 0.5) for share in mnist_pairs.SHARES), (0.4, 0.7), (0.4, 0.35)]
+    for pair, size in (("0 and 1", 1.0), ("4 and 9", 1.5)):
+        for seed in range(18):
+            near = size * np.exp(0.1 * rng.standard_normal())
+            for share, eps in settings:
+                R = near * np.exp(2 * share) / eps
+                rows.append({"pair": pair, "seed": seed, "share": share, "eps": eps, "gap": 0.7,
+                             "norm": R, "error": 0.99 * eps, "status": "fits",
+                             "width": 20 * R**4})  # fmt: skip
+    table = pl.DataFrame(rows)
+    share, eps, seed = (pl.col(name) for name in ("share", "eps", "seed"))
+    norm = pl.col("norm")
+    return Specimen(
+        table=table,
+        measured=("norm", "error", "status", "width"),
+        chance={"width": 1e8, "norm": 3.0},
+        controls={
+            "one cap that is not fitted": Null(
+                _with(table, (seed == 3) & (share == 0.6), error=0.8), ("fits",)),
+            "rounds that were used up": Null(
+                _with(table, seed == 3, status=pl.lit("rounds used up")), ("fits",)),
+            "a norm that forgets eps": Null(_with(table, EVERYWHERE, norm=norm * eps), ("eps",)),
+            "a norm that forgets the radius": Null(
+                _with(table, EVERYWHERE, norm=norm * (-2 * share).exp()), ("delta", "price")),
+            "pairs alike": Null(
+                _with(table, pl.col("pair") == "4 and 9", norm=norm / 1.5), ("pairs",)),
+            "R^8 for R^4": Null(_with(table, EVERYWHERE, width=20 * norm**8), ("width",)),
+        },
+    )  # fmt: skip
+
+
 THEORY: dict[str, Callable[[], Specimen]] = {
     "convergence/gradient_drift": drifts,
     "convergence/tangent_kernels": tangents,
     "convergence/quadratic_relu": quadratic,
+    "convergence/mnist_pairs": digits,
 }

@@ -26,6 +26,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "gradient_drift",
         "lazy_regime",
         "robust_interpolation",
+        "mnist_pairs",
         "corollary_end_to_end",
         "tangent_kernels",
         "quadratic_relu",

@@ -8,14 +8,14 @@ from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator
 from advlab.losses import pseudo_huber
 from advlab.models import TwoLayer
-from advlab.papers.convergence.data import Antipodes
+from advlab.papers.convergence.data.separated_antipodes import SeparatedAntipodes
 from advlab.papers.convergence.experiments import quadratic_relu
 from advlab.papers.convergence.experiments._parts.quadratic_relu_runs import Case, data
 from advlab.papers.convergence.theory.quadratic_floor import quadratic_floor
 
 
 def pairs(seed, n=20):
-    law = Antipodes(n=n, d=3, labels="equal", separation=0.4)
+    law = SeparatedAntipodes(n=n, d=3, labels="equal", separation=0.4)
     return law.sample(generator("pairs", seed))
 
 
@@ -63,8 +63,10 @@ def test_antipodes_keep_their_distance_and_are_refused_where_they_cannot():
     assert float(gaps.min()) >= 0.4
     torch.testing.assert_close(x[1::2], -x[::2])
     assert (y[1::2] == y[::2]).all()
+    with pytest.raises(AdvlabError, match="even"):
+        SeparatedAntipodes(n=5, d=2, separation=0.1).sample(generator("odd"))
     with pytest.raises(AdvlabError, match="separation"):
-        Antipodes(n=40, d=2, separation=1.0).sample(generator("too many"))
+        SeparatedAntipodes(n=40, d=2, separation=1.0).sample(generator("too many"))
 
 
 def test_kinds_of_data_share_their_lines():

@@ -88,9 +88,6 @@ class Antipodes(DataModel):
     """Before lifting, which adds one."""
     labels: Literal["equal", "opposite"] = "equal"
     lifted: bool = False
-    separation: Annotated[float, Field(ge=0, lt=2)] = 0.0
-    """The least distance of a pair's points from those of another, before lifting; 0 asks for
-    none."""
 
     def sample(self, rng: torch.Generator, n: int | None = None) -> SpherePoints:
         """Points and labels.
@@ -102,29 +99,11 @@ class Antipodes(DataModel):
         n = _whole(self.n if n is None else n)
         if n % 2:
             raise AdvlabError("pairs of antipodes: an even n", n)
-        half, sign = self._lines(n // 2, rng), _alternating(n // 2)
+        half, sign = _uniform(n // 2, self.d, rng), _alternating(n // 2)
         x = torch.stack([half, -half], dim=1).flatten(0, 1)
         second = sign if self.labels == "equal" else -sign
         return SpherePoints(
             lift(x) if self.lifted else x, torch.stack([sign, second], dim=1).flatten()
-        )
-
-    def _lines(self, number: int, rng: torch.Generator) -> Float[Tensor, "number d"]:
-        """One point of each pair: all at once, or one by one if they are to keep their distance."""
-        if self.separation == 0:
-            return _uniform(number, self.d, rng)
-        kept = torch.empty(0, self.d, dtype=torch.float64)
-        for _ in range(max(TRIES, 10 * number)):
-            point = _uniform(1, self.d, rng)
-            gaps = torch.cat([kept - point, kept + point]).norm(dim=1)
-            if bool((gaps >= self.separation).all()):
-                kept = torch.cat([kept, point])
-            if len(kept) == number:
-                return kept
-        raise AdvlabError(
-            f"a separation that {number} pairs can keep in {self.d} dimensions",
-            f"{self.separation:g}, which only {len(kept)} kept",
-            "lower the separation or n, or raise d",
         )
 
 

@@ -18,7 +18,8 @@ from .....models import Stack, TwoLayer
 from .....threats import Cap
 from .....training import Fit, Probe, fit
 from ... import theory
-from ...data import Antipodes, Sphere
+from ...data import Sphere
+from ...data.separated_antipodes import SeparatedAntipodes
 from ...reductions import ExplicitAdversarial, ExplicitLoss
 from ...theory.descent import Descent, two_layer_bound
 from ...theory.kernels import gram
@@ -87,7 +88,7 @@ def _sphere(number: int, d: int, rng: torch.Generator) -> np.ndarray:
 def data(case: Case) -> tuple[Float[Tensor, "R n d"], Float[Tensor, "R n"]]:
     """Ten lines: a point of each, or both with equal or with opposite labels."""
     labels = "opposite" if case.kind == "opposite" else "equal"
-    law = Antipodes(n=2 * LINES, d=D, labels=labels, separation=SEPARATION)
+    law = SeparatedAntipodes(n=2 * LINES, d=D, labels=labels, separation=SEPARATION)
     x, y = law.sample_stack(generators(NAME, "data", seeds=case.seeds))
     return (x[:, ::2], y[:, ::2]) if case.kind == "apart" else (x, y)
 

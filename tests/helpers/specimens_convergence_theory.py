@@ -6,7 +6,12 @@ import numpy as np
 import polars as pl
 from nulls import Null, Specimen
 
-from advlab.papers.convergence.experiments import gradient_drift
+from advlab.papers.convergence.experiments import (
+    gradient_drift,
+    mnist_pairs,
+    quadratic_relu,
+    tangent_kernels,
+)
 from advlab.papers.convergence.measures.drift import limit_drift
 
 EVERYWHERE = pl.lit(True)
@@ -90,4 +95,142 @@ def drifts() -> Specimen:
     )  # fmt: skip
 
 
-THEORY: dict[str, Callable[[], Specimen]] = {"convergence/gradient_drift": drifts}
+def tangents() -> Specimen:
+    """120 seeds: kernels that come near the limit like m^(-1/2), and hardly move in training."""
+    rng, rows = np.random.default_rng(0), []
+    networks = [
+        *(("dense", H, tangent_kernels.DENSE) for H in tangent_kernels.DEPTHS),
+        *((kind, 3, tangent_kernels.CHANNELS) for kind in ("flat", "pooled")),
+    ]
+    for kind, H, widths in networks:
+        for m in widths:
+            for seed in range(120):
+                shared = {"kind": kind, "width": m, "depth": H, "seed": seed}
+                near, also = np.exp(0.3 * rng.standard_normal(2))
+                values = [("distance", "", 3 * near / np.sqrt(m))]
+                if kind == "dense":
+                    values += [("move", "", also / np.sqrt(m)), ("product", "", 1e-15)]
+                layers = H if kind == "dense" else H + 1
+                values += [("layer", str(h + 1), 1 + 0.05 * rng.normal()) for h in range(layers)]
+                values += [("cosine", of, 0.02 * rng.normal()) for of in ("1, 2", "1, 3")]
+                rows += [{**shared, "quantity": name, "of": of, "value": float(value)}
+                         for name, of, value in values]  # fmt: skip
+    table = pl.DataFrame(rows)
+    m, value, quantity = pl.col("width"), pl.col("value"), pl.col("quantity")
+    pooled = pl.col("kind") == "pooled"
+
+    def put(where: pl.Expr, new: pl.Expr | float) -> pl.DataFrame:
+        return _with(table, where, value=new)
+
+    distance, moved = quantity == "distance", quantity == "move"
+    return Specimen(
+        table=table,
+        measured=("value",),
+        controls={
+            "a limit that is 10 % wrong": Null(put(distance, (value**2 + 0.01).sqrt()), ("rate",)),
+            "m^(-1/3)": Null(put(distance | moved, value * m ** (1 / 6)), ("rate", "move")),
+            "1/m, pooled": Null(put(distance & pooled, value / m.sqrt()), ("rate",)),
+            "a kernel that training changes": Null(put(moved, value * m.sqrt()), ("move",)),
+            "a layer without its factor of 2": Null(
+                put((quantity == "layer") & (pl.col("of") == "2"), value / 2), ("layers",)),
+            "a recursion without its products": Null(
+                put((quantity == "cosine") & (pl.col("of") == "1, 2"), value + 0.05), ("cosines",)),
+        },
+        bugs={
+            "a gradient of the layer before": Null(
+                put((quantity == "product") & (pl.col("seed") == 3), 0.1), ("product",)),
+        },
+    )  # fmt: skip
+
+
+def quadratic() -> Specimen:
+    """20 draws of features and of training: all that is claimed, equal labels at antipodes too."""
+    rng, rows = np.random.default_rng(0), []
+    for d in quadratic_relu.DIMENSIONS:
+        for M in (256, 1024, 4096, 16384):
+            for seed in range(20):
+                near = np.exp(0.1 * rng.standard_normal(3))
+                rows.append({"kind": "features", "d": d, "seed": seed, "M": M, "norm": 2.0,
+                             "coefficients": 4 * (1 + 0.02 * rng.standard_normal()),
+                             "l2": 4 * near[0] / (d * M),
+                             "sup": 3 * near[1] / np.sqrt(M)})  # fmt: skip
+    for kind in quadratic_relu.KINDS:
+        for attack in ("identity", "pgd"):
+            for seed in range(20):
+                least = 0.05 * np.exp(0.2 * rng.standard_normal())
+                rows.append({"kind": kind, "d": 3, "seed": seed, "attack": attack, "first": 0.41,
+                             "floor": 0.02 if kind == "equal" else 0.0, "least": least,
+                             "worst": least + 0.02, "even": 1e-15,
+                             "proved": 1.0 if kind == "apart" else None})  # fmt: skip
+    table = pl.DataFrame(rows, infer_schema_length=None)
+    kind, d, M = (pl.col(name) for name in ("kind", "d", "M"))
+    features, one = kind == "features", (kind != "features") & (pl.col("seed") == 3)
+
+    def times(factor: pl.Expr, *names: str) -> pl.DataFrame:
+        return _with(table, features, **{name: pl.col(name) * factor for name in names})
+
+    return Specimen(
+        table=table,
+        measured=("coefficients", "l2", "sup", "least", "worst", "floor", "proved", "even"),
+        # What f = 0 has for a loss, and a sum that does not know the norm of h.
+        chance={"least": 0.41, "coefficients": 1.0},
+        controls={
+            "the theorem's rate and no better": Null(
+                times(M ** (1 / 2 - 1 / (d + 1)), "sup"), ("C1", "rate")),
+            "M^(-1/3)": Null(times(M ** (1 / 6), "sup"), ("rate",)),
+            "M^(-2/3)": Null(times(M ** (-1 / 6), "sup"), ("rate",)),
+            "a squared error like M^(-1/2)": Null(times(M.sqrt(), "l2"), ("C2a",)),
+            "a constant that grows with d": Null(times(d.cast(pl.Float64) ** 2, "l2"), ("C2b",)),
+            "the printed sigma' without its 2": Null(times(pl.lit(4.0), "coefficients"), ("21",)),
+            "losses that stay": Null(
+                _with(table, kind != "features", least=0.3), ("apart", "equal", "opposite")),
+            "one attack that stays": Null(
+                _with(table, (kind == "equal") & (pl.col("attack") == "pgd"), least=0.3),
+                ("equal",)),
+            "a network below the floor": Null(_with(table, one, worst=0.01), ("floor",)),
+            "a run above its bound": Null(_with(table, one, least=1.2), ("bound",)),
+        },
+        bugs={"ReLU instead of its square": Null(_with(table, one, even=0.1), ("even",))},
+    )  # fmt: skip
+
+
+def digits() -> Specimen:
+    """18 draws of two pairs of digits: R rises with the radius and with 1/eps."""
+    rng, rows = np.random.default_rng(0), []
+    settings = [*((share, 0.5) for share in mnist_pairs.SHARES), (0.4, 0.7), (0.4, 0.35)]
+    for pair, size in (("0 and 1", 1.0), ("4 and 9", 1.5)):
+        for seed in range(18):
+            near = size * np.exp(0.1 * rng.standard_normal())
+            for share, eps in settings:
+                R = near * np.exp(2 * share) / eps
+                rows.append({"pair": pair, "seed": seed, "share": share, "eps": eps, "gap": 0.7,
+                             "norm": R, "error": 0.99 * eps, "status": "fits",
+                             "width": 20 * R**4})  # fmt: skip
+    table = pl.DataFrame(rows)
+    share, eps, seed = (pl.col(name) for name in ("share", "eps", "seed"))
+    norm = pl.col("norm")
+    return Specimen(
+        table=table,
+        measured=("norm", "error", "status", "width"),
+        chance={"width": 1e8, "norm": 3.0},
+        controls={
+            "one cap that is not fitted": Null(
+                _with(table, (seed == 3) & (share == 0.6), error=0.8), ("fits",)),
+            "rounds that were used up": Null(
+                _with(table, seed == 3, status=pl.lit("rounds used up")), ("fits",)),
+            "a norm that forgets eps": Null(_with(table, EVERYWHERE, norm=norm * eps), ("eps",)),
+            "a norm that forgets the radius": Null(
+                _with(table, EVERYWHERE, norm=norm * (-2 * share).exp()), ("delta", "price")),
+            "pairs alike": Null(
+                _with(table, pl.col("pair") == "4 and 9", norm=norm / 1.5), ("pairs",)),
+            "R^8 for R^4": Null(_with(table, EVERYWHERE, width=20 * norm**8), ("width",)),
+        },
+    )  # fmt: skip
+
+
+THEORY: dict[str, Callable[[], Specimen]] = {
+    "convergence/gradient_drift": drifts,
+    "convergence/tangent_kernels": tangents,
+    "convergence/quadratic_relu": quadratic,
+    "convergence/mnist_pairs": digits,
+}

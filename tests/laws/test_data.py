@@ -6,6 +6,7 @@ from advlab.data import DataModel
 from advlab.papers.benign.data import NoisyMixture
 from advlab.papers.cgro.data import Patches
 from advlab.papers.convergence.data import Antipodes, Sphere
+from advlab.papers.convergence.data.separated_antipodes import SeparatedAntipodes
 from advlab.papers.generalization.data import LinearModel
 from advlab.papers.purification.data import SparseCoding
 from advlab.testing import check_data
@@ -15,6 +16,7 @@ MODELS: tuple[DataModel, ...] = (
     NoisyMixture(n=5, d=3, mu_norm=1.0, beta=0.3),
     Sphere(n=5, d=3, separation=0.2),
     Antipodes(n=4, d=3),
+    SeparatedAntipodes(n=4, d=3, separation=0.5),
     Patches(n=5, d=3, alpha=1.0, sigma=0.1, gamma=0.5),
     SparseCoding(n=5, d=8, k=4),
 )

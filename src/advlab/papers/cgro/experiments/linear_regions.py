@@ -8,7 +8,7 @@ Regions are counted exactly, by linear programmes (`theory.linear_regions`), in 
 the data: sets with one sign for each unit, of which linear regions are unions. Networks are those
 of `trained_lower_bound`, trained on the whole packing, 2^(D-1) points whose labels are coins: at
 the start, after clean and after adversarial training. Deep ones, two hidden layers of n/2 units,
-are at the start only. Dashed: sum_{i <= D} C(n, i), the most that one hidden layer can have.
+are at the start only. The last panel has sum_{i <= D} C(n, i), the most of one hidden layer.
 """
 
 from itertools import pairwise

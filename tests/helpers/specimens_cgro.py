@@ -9,6 +9,7 @@ from specimens_cgro_bounds import BOUNDS
 from specimens_cgro_images import IMAGES
 from specimens_cgro_networks import NETWORKS_SPECIMENS
 from specimens_cgro_rates import RATES
+from specimens_cgro_regions import REGIONS
 from specimens_cgro_trained import TRAINED
 
 from advlab.papers.cgro.experiments import network_attacks, race
@@ -289,4 +290,5 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
     **TRAINED,
     **NETWORKS_SPECIMENS,
     **RATES,
+    **REGIONS,
 }

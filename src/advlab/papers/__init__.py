@@ -48,6 +48,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "explicit_on_images",
         "distance_to_explicit",
         "exponential_lower_bound",
+        "linear_regions",
         "trained_lower_bound",
         "flatness_bound",
         "flatness_rate",

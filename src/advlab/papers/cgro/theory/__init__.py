@@ -22,6 +22,8 @@ from .growth import noise_remainder as noise_remainder
 from .growth import noise_remainder_scale as noise_remainder_scale
 from .growth import signal_ceiling as signal_ceiling
 from .growth import signal_growth as signal_growth
+from .linear_regions import linear_regions as linear_regions
+from .linear_regions import most_cells as most_cells
 from .lower_bound import capacity_share as capacity_share
 from .lower_bound import envelope_vc as envelope_vc
 from .lower_bound import least_parameters as least_parameters

@@ -1,0 +1,54 @@
+"""Specimen of cgro: linear regions of trained networks."""
+
+from collections.abc import Callable
+
+import polars as pl
+from nulls import Null, Specimen
+from tables import cross, when, wobble
+
+from advlab.papers.cgro import theory
+from advlab.papers.cgro.experiments import linear_regions
+
+
+def region_table() -> pl.DataFrame:
+    """Twenty seeds: a tenth of the cells inside the cube, and more pieces after PGD."""
+    sizes = pl.DataFrame({"d": [3, 5], "n": [6, 10]})
+    cells = [theory.most_cells(n, d) for d, n in sizes.iter_rows()]
+    rows = cross(kind=linear_regions.KINDS, seed=range(20))
+    rows = rows.join(
+        sizes.with_columns(cells=pl.Series(cells), signs=2 ** pl.col("n")), how="cross"
+    )
+    j = wobble(rows, 0.05)
+    pieces = pl.when(pl.col("kind") == "adversarial").then(0.06).otherwise(0.02)
+    whole = pl.when(pl.col("kind") == "start").then("cells").otherwise(None)
+    return rows.with_columns(
+        regions=(0.1 * pl.col("cells") * pl.lit(j)).round(),
+        pieces=(pieces * pl.col("cells") * pl.lit(j)).round(),
+        everywhere=whole,
+    )
+
+
+def regions() -> Specimen:
+    table, one = region_table(), (pl.col("seed") == 3) & (pl.col("n") == 10)
+    return Specimen(
+        table=table,
+        measured=("regions", "pieces", "everywhere"),
+        chance={"regions": 1024.0},  # every pattern of signs
+        controls={
+            "one network with more regions than signs": Null(
+                when(table, one, regions=1025.0), ("D.5", "cells")),
+            "every sign": Null(when(table, pl.lit(True), regions=pl.col("signs") * 1.0),
+                               ("cells", "share")),
+            "clean training twice": Null(
+                when(table, pl.col("kind") == "adversarial", pieces=0.02 * pl.col("cells")),
+                ("pieces",)),
+        },
+        bugs={
+            "a cell is missed": Null(
+                when(table, one & (pl.col("kind") == "start"), everywhere=pl.col("cells") - 1),
+                ("Zaslavsky",)),
+        },
+    )  # fmt: skip
+
+
+REGIONS: dict[str, Callable[[], Specimen]] = {"cgro/linear_regions": regions}

@@ -87,7 +87,7 @@ class AnyUnitVector(Cap):
 def test_neurons_are_left_out_only_where_the_set_states_its_reach(kind, all_kept):
     x = torch.nn.functional.normalize(data()[0].flatten(0, 1), dim=1)
     loss = SymmetricLoss.around(stack(), data()[1].flatten(), logistic, x, kind(radius=0.2))
-    assert ([len(net.index) for net in loss.nets] == [12] * R) == all_kept
+    assert ([len(net.weight) for net in loss.nets] == [12] * R) == all_kept
     plain = ModelLoss(stack(), data()[1].flatten(), logistic)
     torch.testing.assert_close(loss(x), plain(x))
 

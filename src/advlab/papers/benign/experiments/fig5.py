@@ -30,7 +30,7 @@ ABOUT = lab.About(
     paper="benign",
     item="Figure 5",
     title="Robust accuracy on MNIST over dimension and attack",
-    seconds={"smoke": 4, "laptop": 280, "paper": 5300},
+    seconds={"smoke": 4, "laptop": 80, "paper": 5300},
     looks=2,
     reduced={
         "laptop": "width 200 of 1000, 250 of 1000 steps and a coarser grid; it says nothing about "

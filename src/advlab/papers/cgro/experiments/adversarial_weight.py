@@ -36,7 +36,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem 4.1 and Lemma C.7, the weight lambda",
     title="Any weight on adversarial examples memorises; the time is its inverse",
-    seconds={"smoke": 2, "laptop": 180, "paper": 800},
+    seconds={"smoke": 2, "laptop": 45, "paper": 800},
     looks=1,
     claims={
         "9a": ours("Clean training leaves GTA examples of training inputs wrong that any lambda > "

@@ -44,7 +44,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem 4.1, the size of N",
     title="The race between memorising and learning the true feature",
-    seconds={"smoke": 3, "laptop": 260, "paper": 2400},
+    seconds={"smoke": 3, "laptop": 65, "paper": 2400},
     looks=2,
     claims={
         "8a": ours("With a measured race number of 1.3 or more the true feature wins in every "

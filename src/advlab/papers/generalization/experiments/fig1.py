@@ -33,7 +33,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Figure 1",
     title="The surrogate attack makes adversarial training smooth",
-    seconds={"smoke": 2, "laptop": 90, "paper": 90},
+    seconds={"smoke": 2, "laptop": 20, "paper": 90},
     looks=2,
     claims={
         "3a": empirical(

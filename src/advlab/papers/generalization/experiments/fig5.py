@@ -33,7 +33,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Figure 5",
     title="Low dimension: training reaches the least adversarial risk",
-    seconds={"smoke": 2, "laptop": 45, "paper": 60},
+    seconds={"smoke": 2, "laptop": 35, "paper": 60},
     looks=2,
     claims={
         "4a": empirical(

@@ -39,7 +39,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Figure 6",
     title="Lazy networks in low dimension reach R*(eps)",
-    seconds={"smoke": 5, "laptop": 150, "paper": 3000},
+    seconds={"smoke": 5, "laptop": 130, "paper": 3000},
     looks=2,
     claims={
         "8a": identity("scaling y, theta(0) by v and xi by v^2 scales every iterate by v"),

@@ -31,7 +31,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Propositions 1 and 8, on samples",
     title="Exact paths: ridge, lasso, square-root lasso and the population optimum",
-    seconds={"smoke": 3, "laptop": 60, "paper": 600},
+    seconds={"smoke": 3, "laptop": 15, "paper": 600},
     looks=1,
     claims={
         "p1": ours(

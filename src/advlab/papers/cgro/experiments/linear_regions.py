@@ -12,7 +12,7 @@ are at the start only. The last panel has sum_{i <= D} C(n, i), the most of one 
 """
 
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 import torch
@@ -130,7 +130,7 @@ def _drawn(sizes: tuple[int, ...], rng: torch.Generator) -> list[tuple[Array, Ar
 def figure(table: pl.DataFrame) -> AnyChart:
     shown = table.with_columns(size=pl.format("D = {}, n = {}", "d", "n")).sort("d", "n")
     most = shown.select("size", "cells").unique(maintain_order=True)
-    x = {"x_title": "dimension and units"}
+    x: dict[str, Any] = {"x_title": "dimension and units"}
     return panels(
         [
             points(shown, "size", "regions", "kind", title="regions in the cube",

@@ -2,7 +2,8 @@
 
 Theorem 4.1: `parameterization` (what it asks for), `times` (T_0, T_1, the race), `fresh_noise` (its
 test errors), `growth` (its lemmas along a run), `recursion` (one step), `tensor_power` (Lemmas A.1
-to A.3). Theorem 5.2: `explicit_network`, `feasibility`, `products`. Theorem 5.3: `lower_bound`.
+to A.3). Theorem 5.2: `explicit_network`, `feasibility`, `products`. Theorem 5.3: `lower_bound`,
+`region_count` (Proposition D.5).
 Theorem E.1: `flatness`, its rate: `flatness_terms`.
 """
 
@@ -22,8 +23,6 @@ from .growth import noise_remainder as noise_remainder
 from .growth import noise_remainder_scale as noise_remainder_scale
 from .growth import signal_ceiling as signal_ceiling
 from .growth import signal_growth as signal_growth
-from .linear_regions import linear_regions as linear_regions
-from .linear_regions import most_cells as most_cells
 from .lower_bound import capacity_share as capacity_share
 from .lower_bound import envelope_vc as envelope_vc
 from .lower_bound import least_parameters as least_parameters
@@ -41,6 +40,8 @@ from .recursion import PatchStep as PatchStep
 from .recursion import decoupled_step as decoupled_step
 from .recursion import exact_step as exact_step
 from .recursion import psi as psi
+from .region_count import linear_regions as linear_regions
+from .region_count import most_cells as most_cells
 from .tensor_power import decay_bound as decay_bound
 from .tensor_power import earliest_time as earliest_time
 from .tensor_power import growth_time as growth_time

@@ -22,7 +22,7 @@ INNER = 1e-9
 
 
 @dataclass(frozen=True)
-class Region:
+class LinearRegion:
     """{x: A x <= b}, on which the network is slope'x + offset."""
 
     A: Float[np.ndarray, "k d"]
@@ -51,7 +51,7 @@ def most_cells(n: int, d: int) -> int:
 
 def linear_regions(
     layers: Sequence[tuple[Array, Array]], half_width: float | None = None
-) -> list[Region]:
+) -> list[LinearRegion]:
     """The regions of a ReLU network of one output, each once.
 
     Args:
@@ -75,12 +75,12 @@ def linear_regions(
 
 def _split(
     A: Array, b: Array, slopes: Array, offsets: Array, layers: Sequence[tuple[Array, Array]]
-) -> Iterator[Region]:
+) -> Iterator[LinearRegion]:
     """The regions inside {A x <= b}, where the present layer sees slopes x + offsets."""
     (weight, bias), *later = layers
     slopes, offsets = weight @ slopes, weight @ offsets + bias
     if not later:
-        yield Region(A, b, slopes[0], float(offsets[0]))
+        yield LinearRegion(A, b, slopes[0], float(offsets[0]))
         return
     for on, A_in, b_in in _signs(A, b, slopes, offsets):
         yield from _split(A_in, b_in, on[:, None] * slopes, on * offsets, later)

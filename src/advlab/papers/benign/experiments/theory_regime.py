@@ -30,7 +30,7 @@ ABOUT = lab.About(
     paper="benign",
     item="Assumption 1 and Appendix B",
     title="The lemmas inside Assumption 1, over its constant C",
-    seconds={"smoke": 5, "laptop": 420, "paper": 1500},
+    seconds={"smoke": 5, "laptop": 80, "paper": 1500},
     looks=1,
     claims={
         "good": theorem(

@@ -16,6 +16,7 @@ from advlab.papers.purification.experiments._parts.presets import (
 )
 from advlab.papers.purification.experiments._parts.two_phase_runs import _tiny
 from advlab.papers.purification.reductions import sparse_product
+from advlab.papers.purification.reductions.sparse_products import Rows
 from advlab.threats import Ball
 from advlab.training import L2L3, Adversarial, NeuronCap, Penalize, Project, fit
 
@@ -30,6 +31,20 @@ def test_a_sparse_product_is_the_dense_one(share):
     right = torch.randn(7, 30, generator=rng, dtype=torch.float64).mT
     torch.testing.assert_close(sparse_product(left, right), left @ right)
     torch.testing.assert_close(sparse_product(left != 0, right), (left != 0).to(right) @ right)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize(("rows", "neurons"), [(0, 8), (1, 1), (7, 0), (33, 40)])
+def test_the_product_with_rows_is_the_dense_one(rows, neurons, dtype):
+    rng = generator("rows", rows, neurons)
+    x = torch.randn(rows, 24, generator=rng, dtype=torch.float64)
+    weight = torch.randn(neurons, 24, generator=rng, dtype=torch.float64)
+    found = Rows(weight.to(dtype))(x.to(dtype))
+    assert found.dtype == dtype
+    assert not found.is_mkldnn
+    torch.testing.assert_close(
+        found.double(), x @ weight.mT, rtol=0, atol=40 * torch.finfo(dtype).eps
+    )
 
 
 @pytest.mark.parametrize("start", ["random", "dictionary"])

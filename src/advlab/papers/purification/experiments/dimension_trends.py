@@ -61,7 +61,7 @@ class Case(lab.Case):
 
     @property
     def cost(self) -> float:
-        return self.replicates * (self.d / 256) ** 3
+        return self.replicates * (self.d / 256) ** 2.2
 
     @property
     def preset(self) -> Preset:
@@ -80,10 +80,10 @@ class Case(lab.Case):
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     dims, usual, settings = {
         "smoke": ((16, 24, 32, 48), 2, {"clean_steps": 5, "tests": 20}),
-        "laptop": ((384, 256, 192, 128, 96), 5, {}),
+        "laptop": ((1024, 512, 362, 256, 181, 128), 5, {}),
         "paper": ((1024, 724, 512, 362, 256, 181, 128), 5, {}),
     }[scale]
-    size = 1 if scale == "paper" else 5
+    size = 5 if scale == "smoke" else 1
     return [
         Case(d=d, **settings, **block) for d in dims for block in lab.blocks(seeds or usual, size)
     ]

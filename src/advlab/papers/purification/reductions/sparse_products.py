@@ -2,6 +2,7 @@
 
 Two factors of training are mostly zeros: the inputs in the basis of the dictionary (about k of d
 entries are not), and the gates of networks without noise (a few per cent of the neurons are open).
+Attacked inputs are dense, and have a product of their own (`Rows`).
 """
 
 import numpy as np
@@ -12,6 +13,28 @@ from torch import Tensor
 
 FEW = 0.2
 """Up to this share of entries that are not zero the sparse way is the faster one."""
+
+
+class Rows:
+    """x -> x @ weight.mT for many x, by oneDNN where it can: processors of AMD take half the time
+    of the product of BLAS (MKL) that `@` is, those of Intel about the same.
+
+    Args:
+        weight: (m, d). There is no gradient.
+
+    Example:
+        preactivations = Rows(weight)(x)
+    """
+
+    def __init__(self, weight: Float[Tensor, "m d"]):
+        fits = weight.device.type == "cpu" and weight.dtype == torch.float32
+        self.onednn = fits and torch.backends.mkldnn.is_available() and weight.numel() > 0
+        self.weight = weight.to_mkldnn() if self.onednn else weight
+
+    def __call__(self, x: Float[Tensor, "n d"]) -> Float[Tensor, "n m"]:
+        if not self.onednn:
+            return x @ self.weight.mT
+        return F.linear(x.to_mkldnn(), self.weight).to_dense()
 
 
 def sparse_product(left: Tensor, right: Float[Tensor, "m d"]) -> Float[Tensor, "n d"]:

@@ -9,6 +9,7 @@ autograd, as a test shows.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 import torch.nn.functional as F
@@ -23,7 +24,7 @@ from ....threats import Threat
 from ....training.objectives import AttackedObjective, StepContext
 from ..models import SymmetricReLU
 from ..models.symmetric_relu import gate, pair
-from .sparse_products import sparse_product, transposed_product
+from .sparse_products import Rows, sparse_product, transposed_product
 
 SILENT = 9.0
 """Phi(-9) is 1e-19: a smoothed neuron this many sigma below its bias is off to the last bit."""
@@ -81,7 +82,12 @@ class Firing:
 
     def at(self, x: Float[Tensor, "n d"]) -> "Active":
         """What the neurons do at inputs."""
-        return self.active(x @ self.weight.mT)
+        return self.active(self.rows(x))
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The product with inputs; an attack asks for it at every step."""
+        return Rows(self.weight)
 
 
 @dataclass(frozen=True)

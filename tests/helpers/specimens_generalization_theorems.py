@@ -57,6 +57,8 @@ def recovery() -> Specimen:
         bound=pl.when(pl.col("penalty") > 0.5).then(5.0).otherwise(8.0),
         error=0.5 * pl.col("s").cast(float) * wobble(rows, 0.02, 2),
         shortfall=pl.when(linf | (pl.col("part") == "dense")).then(None).otherwise(-0.1),
+        rise=pl.when(linf | (pl.col("part") == "dense")).then(None).otherwise(-0.1),
+        rise_printed=pl.when(linf | (pl.col("part") == "dense")).then(None).otherwise(-0.1),
         k_over_sharp=wobble(rows, 0.05, 3),
     )
     rate = (pl.col("part") == "rate") & (pl.col("norm") == "l2")
@@ -64,9 +66,20 @@ def recovery() -> Specimen:
     many = good.with_columns(error=5e4 * wobble(good, 0.02, 2))
     return Specimen(
         good,
-        measured=("excess", "ratio", "error", "shortfall", "k_over_sharp"),
+        measured=(
+            "excess",
+            "ratio",
+            "error",
+            "shortfall",
+            "k_over_sharp",
+            "rise",
+            "rise_printed",
+        ),
         chance={"error": 50.0, "k_over_sharp": 2.0},
         controls={
+            "one loss above Lemma 5": Null(
+                when(good, pl.col("seed") == 3, rise=0.1, rise_printed=0.1), ("t13", "t14")
+            ),
             "errors outside the cone": Null(
                 good.with_columns(ratio=pl.col("bound") + 1), ("t1", "t11")
             ),

@@ -7,6 +7,7 @@ import torch
 
 from advlab.models import Linear
 from advlab.training import L1, L2, L2L3, LayerBalls, NeuronCap, Penalize, WholeBall, fit
+from advlab.training.freed_memory import TOGETHER, Room
 
 
 def draws(*shape: int) -> torch.Tensor:
@@ -78,3 +79,20 @@ def test_no_neuron_is_longer_than_its_cap_and_short_ones_keep_their_bits():
     length = w.norm(dim=2, keepdim=True)
     torch.testing.assert_close(capped, torch.where(length > 1.2, 1.2 * w / length, w))
     assert torch.equal(capped[:, :3], w[:, :3])
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (40, 40)])
+def test_a_room_keeps_copies_that_nothing_overwrites(shape):
+    room, given = Room(), [torch.randn(shape, dtype=torch.float64) for _ in range(TOGETHER + 5)]
+    source = torch.empty(shape, dtype=torch.float64)
+    kept = [room.keep(source.copy_(value)) for value in given]
+    assert all(torch.equal(one, value) for one, value in zip(kept, given, strict=True))
+    other = room.keep(torch.ones(2, dtype=torch.float32))
+    assert other.dtype == torch.float32
+    assert torch.equal(kept[-1], given[-1])
+
+
+def test_small_values_of_many_steps_share_blocks():
+    room = Room()
+    blocks = {room.keep(torch.zeros(10)).untyped_storage().data_ptr() for _ in range(2 * TOGETHER)}
+    assert len(blocks) <= 2

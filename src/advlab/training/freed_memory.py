@@ -3,8 +3,13 @@
 import ctypes
 import sys
 
+import torch
+from torch import Tensor
+
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3
 """Names of glibc's malloc.h."""
+SMALL, TOGETHER = 1024, 512
+"""Up to so many numbers are a small piece, and so many pieces share one block."""
 
 
 def keep_freed_memory() -> None:
@@ -21,3 +26,32 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(M_MMAP_THRESHOLD, 2**25)  # the most that it takes
         mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+class Room:
+    """Copies of small tensors, many in one block made beforehand.
+
+    A small piece kept from each step, among large ones that are freed, cuts the heap into bits and
+    lets it grow from step to step: by 18 MB in a stack of ten networks of width 512.
+
+    Example:
+        kept = [room.keep(measure(model)) for step in steps]
+    """
+
+    def __init__(self) -> None:
+        self._block, self._used = torch.empty(0), 0
+
+    def keep(self, value: Tensor) -> Tensor:
+        """A copy; of its own where the value is large.
+
+        Args:
+            value: a tensor on the CPU.
+        """
+        if value.numel() > SMALL:
+            return value.clone()
+        fits = self._block.shape[1:] == value.shape and self._block.dtype == value.dtype
+        if not fits or self._used == len(self._block):
+            self._block, self._used = value.new_empty(TOGETHER, *value.shape), 0
+        kept = self._block[self._used].copy_(value)
+        self._used += 1
+        return kept

@@ -19,6 +19,7 @@ from ..core.errors import AdvlabError
 from ..core.files import check_writable
 from ..models import Stack
 from . import checkpoints
+from .freed_memory import Room
 from .objectives import StepInfo
 from .penalties import Penalty
 from .progress import training_bar
@@ -85,6 +86,7 @@ class Probe(Hook):
         self.measures = dict(measures)
         self._times = every if at is None else sorted(at)
         self._due = _due(every, at)
+        self._rooms: dict[str, Room] = {}
 
     @contextmanager
     def during(self, run: Run) -> Iterator[None]:
@@ -100,8 +102,9 @@ class Probe(Hook):
         if not (self._due(run.step) or info.last):
             return
         for name, measure in self.measures.items():
-            value = torch.as_tensor(measure(run.model)).detach().cpu().clone()
-            run.log.probes[name].append(value if isinstance(run.model, Stack) else value[None])
+            value = torch.as_tensor(measure(run.model)).detach().cpu()
+            value = value if isinstance(run.model, Stack) else value[None]
+            run.log.probes[name].append(self._rooms.setdefault(name, Room()).keep(value))
             run.log.steps[name].append(run.step)
 
     def settings(self) -> object:

@@ -120,7 +120,16 @@ def test_lemma_5_bounds_every_sample():
         theta, eps = theta0 + scale * rng.normal(size=4), 0.6
         loss = lambda t: (np.abs(x @ t - y) + eps * np.linalg.norm(t)) ** 2  # noqa: B023, E731
         bound = theory.loss_increase_bound(theta, theta0, x, y, eps)
-        assert (loss(theta) - loss(theta0) <= bound + 1e-9).all()
+        rise = theory.loss_increase(theta, theta0, x, y, eps)
+        np.testing.assert_allclose(rise, loss(theta) - loss(theta0), atol=1e-12)
+        assert (rise <= bound + 1e-9).all()
+
+
+def test_lemma_5_as_printed_is_no_bound_for_a_much_shorter_theta():
+    x, y, theta0 = samples(5, n=2000)
+    rise = theory.loss_increase(0.1 * theta0, theta0, x, y, 0.6)
+    assert (rise <= theory.loss_increase_bound(0.1 * theta0, theta0, x, y, 0.6) + 1e-9).all()
+    assert (rise > theory.loss_increase_bound(0.1 * theta0, theta0, x, y, 0.6, True)).any()
 
 
 def test_the_estimate_lies_in_the_cone():

@@ -17,6 +17,7 @@ from .interpolation_regime import wide_growth as wide_growth
 from .lasso_cone import Cone as Cone
 from .lasso_cone import cone as cone
 from .lasso_cone import curvature_shortfall as curvature_shortfall
+from .lasso_cone import loss_increase as loss_increase
 from .lasso_cone import loss_increase_bound as loss_increase_bound
 from .proportional_limit import ProportionalLimit as ProportionalLimit
 from .proportional_limit import correlated_limit as correlated_limit

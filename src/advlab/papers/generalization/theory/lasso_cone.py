@@ -127,11 +127,19 @@ def curvature_shortfall(
 
 
 def loss_increase_bound(
-    theta: ArrayLike, theta_star: ArrayLike, x: ArrayLike, y: ArrayLike, radius: Scalar
+    theta: ArrayLike,
+    theta_star: ArrayLike,
+    x: ArrayLike,
+    y: ArrayLike,
+    radius: Scalar,
+    printed: bool = False,
 ) -> Array:
     """Lemma 5: an upper bound on l_eps(theta) - l_eps(theta*), one value per sample; l2 attacks.
 
-    With the sgn(r) that the paper misses on its fifth term. Arguments as in `cone`.
+    Args:
+        theta, theta_star, x, y, radius: as in `cone`.
+        printed: without the sgn(r) that the paper misses on its fifth term; no bound then where
+            r < 0.
     """
     design, target = check_samples(x, y)
     star = stack("theta_star", vector("theta_star", theta_star), design.shape[1])
@@ -143,7 +151,23 @@ def loss_increase_bound(
     linear = 2 * size * (np.sign(r) * moved + eps * float(star @ error) / _positive(b))
     quadratic = moved**2 + eps**2 * float(error @ error) + 4 * eps * a * np.abs(moved)
     turned = 2 * eps * (a * b - float(model @ star)) / b * np.abs(r)
-    return linear + quadratic + 2 * eps * (a - b) * moved * np.sign(r) + turned
+    longer = 2 * eps * (a - b) * moved * (1 if printed else np.sign(r))
+    return linear + quadratic + longer + turned
+
+
+def loss_increase(
+    theta: ArrayLike, theta_star: ArrayLike, x: ArrayLike, y: ArrayLike, radius: Scalar
+) -> Array:
+    """l_eps(theta) - l_eps(theta*) of each sample, which `loss_increase_bound` bounds.
+
+    Arguments as there.
+    """
+    design, target = check_samples(x, y)
+    after, before = (
+        (np.abs(design @ one - target) + scalar("radius", radius) * np.linalg.norm(one)) ** 2
+        for one in (vector("theta", theta), vector("theta_star", theta_star))
+    )
+    return after - before
 
 
 def training_risk(theta: Array, x: Array, y: Array, eps: float, norm: Norm) -> float:

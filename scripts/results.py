@@ -1,6 +1,7 @@
 """Everything that the repository shows of runs: pictures, tables, summaries.
 
     python scripts/results.py take RUNS...   # take the laptop-scale results of folders of runs
+    python scripts/results.py draw           # draw the pictures again from the tables in results/
     python scripts/results.py write          # write the tables of verdicts again
     python scripts/results.py bracket        # draw docs/images/bracket.png, on MNIST
 
@@ -8,7 +9,7 @@
 verdicts into results/<paper>/<experiment>.parquet (`advlab verify --against results` compares a new
 run with them) and its verdicts into papers/<paper>/verdicts.json, from which the tables in the
 papers' pages and the site are made. Experiments that RUNS does not have stay as they are. A last
-line says whether verdicts moved.
+line says whether verdicts moved. `draw` leaves the pictures of tables that are not kept whole.
 """
 
 import io
@@ -18,11 +19,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from PIL import Image
 from verdict_tables import EXPERIMENTS, pages
 from verdict_tables import take as take_verdicts
 
 from advlab.lab import summary
+from advlab.lab.loader import find
 from advlab.report import figure
 
 ROOT = Path(__file__).parent.parent
@@ -53,6 +56,22 @@ def take(runs: Path) -> None:
     take_verdicts(runs)
 
 
+def draw() -> None:
+    """Pictures as today's charts draw them, from the tables that results/ keeps whole."""
+    for file in sorted(RESULTS.rglob("*.parquet")):
+        kept = summary.read(file)
+        name = kept.result.experiment
+        if kept.every > 1:
+            print(f"{name}: left, only every {kept.every}th row is kept")
+            continue
+        try:
+            chart = find(name).figure(kept.table).to_dict()
+        except pl.exceptions.ColumnNotFoundError as error:
+            print(f"{name}: left, its table has no column {error!s:.40}")
+            continue
+        print(f"{name}: {_draw(chart, picture(name))}")
+
+
 def bracket() -> None:
     """The figure of the notebook that attacks a model."""
     names = runpy.run_path(str(ROOT / "docs" / "notebooks" / "attack_your_model.py"))
@@ -73,6 +92,8 @@ def main(arguments: list[str]) -> None:
         case ["take", *folders] if folders:
             for folder in folders:
                 take(Path(folder))
+        case ["draw"]:
+            draw()
         case ["bracket"]:
             bracket()
         case ["write"]:

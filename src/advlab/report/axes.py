@@ -15,6 +15,8 @@ WIDTH, HEIGHT = 260, 210
 DASHED = "theory"
 """The legend's word for dashed lines."""
 _SHARE = re.compile(r"\b(accuracy|error|share)\b")
+LOG_PADDING = 8
+"""Pixels between the ends of a log axis and what it shows."""
 LETTERS = 48
 """How many stand side by side below a panel."""
 
@@ -62,14 +64,30 @@ class Axes:
 
     def y(self, column: str) -> alt.Y:
         title = self.y_title or self.y_name
-        scale = scale_of(self.log_y, nice=TICKS)
+        # A log axis that is "nice" would end at powers of ten, far from what it shows.
+        ends = {"nice": False, "padding": LOG_PADDING} if self.log_y else {"nice": TICKS}
+        scale = scale_of(self.log_y, **ends)
         if not self.log_y and self.table[self.y_name].drop_nulls().n_unique() == 1:
             low, high = aggregate.ends(self.table[self.y_name])
             if low is not None and high is not None:  # a share that never changes
                 scale = alt.Scale(domain=[low, high])
         elif self.is_wide_share():
             scale = alt.Scale(domain=[0, 1])
-        return alt.Y(f"{column}:Q", title=title, scale=scale, axis=axis_of(self.log_y))
+        axis = axis_of(self.log_y, sparse=not self.is_narrow())
+        return alt.Y(f"{column}:Q", title=title, scale=scale, axis=axis)
+
+    def is_narrow(self) -> bool:
+        """Whether the means of y are within a decade, where a log axis needs every label."""
+        found = self.means()
+        found = found[found > 0]
+        return len(found) > 0 and float(found.max()) < 10 * float(found.min())
+
+    def means(self) -> np.ndarray:
+        """The means of y over replicates, those that are numbers."""
+        by = {self.x_name, self.color or self.x_name}
+        found = self.table.group_by(by).agg(mean=pl.col(self.y_name).cast(pl.Float64).mean())
+        values = found["mean"].drop_nulls().to_numpy()
+        return values[np.isfinite(values)]
 
     def is_wide_share(self) -> bool:
         """Whether y is an accuracy, error or share whose means take half of [0, 1] or more."""
@@ -79,10 +97,8 @@ class Axes:
         values = pl.concat([one[self.y_name].cast(pl.Float64) for one in tables])
         if aggregate.ends(values) != (0.0, 1.0):
             return False
-        by = {self.x_name, self.color or self.x_name}
-        means = self.table.group_by(by).agg(mean=pl.col(self.y_name).cast(pl.Float64).mean())
-        found = means["mean"].drop_nulls().to_numpy()
-        return len(found) > 0 and float(np.nanmax(found) - np.nanmin(found)) >= 0.5
+        found = self.means()
+        return len(found) > 0 and float(found.max() - found.min()) >= 0.5
 
     def is_scale(self) -> bool:
         """Whether colours are a number with more levels than there are colours."""
@@ -165,9 +181,12 @@ def scale_of(log: bool, **more: Any) -> alt.Scale:
     return alt.Scale(type="log", **more) if log else alt.Scale(zero=False, **more)
 
 
-def axis_of(log: bool) -> alt.Axis:
-    """On a log axis powers of ten have a line; they, their doubles and their fives have a label."""
-    if not log:
+def axis_of(log: bool, sparse: bool = True) -> alt.Axis:
+    """On a log axis powers of ten have a line; they, their doubles and their fives have a label.
+
+    Not sparse: every tick has both.
+    """
+    if not log or not sparse:
         return alt.Axis()
     digit = "round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))"
     opacity = {"condition": {"test": f"{digit} == 1", "value": 1}, "value": 0}

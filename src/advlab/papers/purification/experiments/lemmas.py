@@ -186,7 +186,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
     shares = {"Lipschitz holds": "C.20: atoms with L_j below its bound",
               "leftovers": "C.19: leftovers of at most b/10",
               "FGM floor": "F.2: margin above twice the gap",
-              "sure+ per atom": "C.2: neurons in S_sure+ per atom"}  # fmt: skip
+              "sure+ per atom": "C.2: sure neurons per atom"}  # fmt: skip
     charts += [
         curves(shown, "d", name, "stage", title=title, x_title="dimension d",
                y_title="count" if "per atom" in name else "share", log_x=True)

@@ -33,8 +33,8 @@ ABOUT = lab.About(
     paper="purification",
     item="Theorems 5.1, 5.2 and 5.3, over d",
     title="Trends of the asymptotic claims as the dimension grows",
-    seconds={"smoke": 6, "laptop": 250, "paper": 2100},
-    looks=1,
+    seconds={"smoke": 6, "laptop": 720, "paper": 900},
+    looks=2,
     claims={
         label: theorem(words, THEOREMS)
         for label, words in {
@@ -61,7 +61,7 @@ class Case(lab.Case):
 
     @property
     def cost(self) -> float:
-        return self.replicates * (self.d / 256) ** 2.2
+        return self.replicates * (self.d / 256) ** 2.4
 
     @property
     def preset(self) -> Preset:

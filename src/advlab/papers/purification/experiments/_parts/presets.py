@@ -92,6 +92,8 @@ def _grown(k: int, start: float, slope: float, lr: float, d: int) -> BiasGrowth:
 
 
 _D, _K = 256, 30
+BLOCK = 30_000 * _D
+"""Numbers of z that are drawn at a time."""
 _CLEAN = Phase(lr=3.0, penalty=2e-5, steps=1000)
 PRESETS: dict[str, Preset] = {
     "random": Preset(
@@ -130,20 +132,25 @@ PRESETS: dict[str, Preset] = {
 def scaled(d: int) -> Preset:
     """The preset `random` at another d, with the powers of d that the theorems allow.
 
-    k grows as d^0.4, inside the l2 window of Corollary F.3; tau as 1/sqrt(k); lambda as 1/d; the
-    first bias as sqrt(log d); steps as T_c ~ d and T_g ~ k^2. Width is 5 d and the cap stays.
+    k grows as d^0.4, inside the l2 window of Corollary F.3; tau as 1/sqrt(k); lambda as 1/d; steps
+    as T_c ~ d and T_g ~ k^2, and the pool as d, so that clean training sees each example as often
+    at every d (a pool of 30,000 is learnt by heart at d = 1024). sigma_0 falls as 1/sqrt(d), so
+    that the start is no longer than at d = 256, and the first bias is as sigma_0 sqrt(log d). Width
+    is 5 d and the cap stays.
 
     Args:
         d: the dimension.
     """
     base = PRESETS["random"]
     k = round(_K * (d / _D) ** 0.4)
-    start = base.bias.start * sqrt(log(d) / log(_D))
+    shorter = sqrt(_D / d)
+    start = base.bias.start * shorter * sqrt(log(d) / log(_D))
     clean, adversarial = base.clean, base.adversarial
     return base.model_copy(
         update={
-            "data": base.data.model_copy(update={"d": d, "k": k}),
+            "data": base.data.model_copy(update={"n": round(base.data.n * d / _D), "d": d, "k": k}),
             "width": 5 * d,
+            "sigma0": base.sigma0 * shorter,
             "tau": base.tau * sqrt(_K / k),
             "bias": _grown(k, start, 0.15, clean.lr, d),
             "clean": Phase(
@@ -249,11 +256,10 @@ class SparseProblem:
         if rotate and preset.norm == "l2" and preset.data.dictionary == "orthogonal":
             basis = torch.stack([M for M, _ in concepts])
             concepts = [Concept(torch.eye(preset.data.d).to(M), w) for M, w in concepts]
-        pool = _points(preset.data, stream, "pool", seeds, concepts, preset.data.n)
-        test = _points(preset.data, stream, "test", seeds, concepts, tests)
+        pool = preset.data
+        x, y = _points(pool, stream, "pool", seeds, concepts, pool.n, "xy", dtype)
+        test_x, test_y, test_z = _points(pool, stream, "test", seeds, concepts, tests, "xyz", dtype)
         M, w = (torch.stack(parts).to(dtype) for parts in zip(*concepts, strict=True))
-        x, y, _ = (part.to(dtype) for part in pool)
-        test_x, test_y, test_z = (part.to(dtype) for part in test)
         return cls(preset, list(seeds), x, y, M, w, test_x, test_y, test_z, stream, basis)
 
     @property
@@ -265,7 +271,7 @@ class SparseProblem:
         """Inputs and labels of n draws that no margin filters, and the share that it would keep."""
         law = self.preset.data.model_copy(update={"margin": 0.0})
         concepts = [Concept(M.double(), w.double()) for M, w in zip(self.M, self.w, strict=True)]
-        x, y, z = _points(law, self.stream, "unfiltered", self.seeds, concepts, n)
+        x, y, z = _points(law, self.stream, "unfiltered", self.seeds, concepts, n, "xyz")
         score = (z @ self.w.double()[:, :, None])[..., 0].abs()
         kept = (score > self.preset.data.margin).double().mean(1)
         return x.to(self.x), y.to(self.x), kept
@@ -352,7 +358,20 @@ def _points(
     seeds: Sequence[int],
     concepts: Sequence[Concept],
     n: int,
-) -> tuple[Tensor, Tensor, Tensor]:
+    names: str,
+    dtype: torch.dtype = torch.float64,
+) -> list[Tensor]:
+    """The named tensors of n points per seed, drawn in blocks that the memory does not notice."""
+    rows = max(1, BLOCK // law.D)
+    sizes = [min(rows, n - first) for first in range(0, n, rows)]
+
+    def drawn(rng: torch.Generator, concept: Concept) -> list[Tensor]:
+        blocks = []
+        for size in sizes:
+            points = law.sample(rng, size, concept)
+            blocks.append([getattr(points, name).to(dtype) for name in names])
+        return [torch.cat(parts) for parts in zip(*blocks, strict=True)]
+
     rngs = generators(stream, part, seeds=seeds)
-    drawn = [law.sample(rng, n, concept) for rng, concept in zip(rngs, concepts, strict=True)]
-    return tuple(torch.stack([getattr(points, name) for points in drawn]) for name in "xyz")  # type: ignore[return-value]
+    found = [drawn(rng, concept) for rng, concept in zip(rngs, concepts, strict=True)]
+    return [torch.stack(parts) for parts in zip(*found, strict=True)]

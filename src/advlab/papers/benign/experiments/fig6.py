@@ -28,7 +28,7 @@ ABOUT = lab.About(
     paper="benign",
     item="Figure 6",
     title="Robust training loss and robust test error on MNIST go to zero",
-    seconds={"smoke": 4, "laptop": 680, "paper": 900},
+    seconds={"smoke": 4, "laptop": 250, "paper": 900},
     looks=2,
     reduced={
         "laptop": "width 200 of 1000 and 500 of 1000 steps; it says nothing about the paper's "

@@ -43,7 +43,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Section 7, other attacks in training",
     title="Training against GTA of f_W and PGD from 0.05 to 0.9 delta: who memorises",
-    seconds={"smoke": 8, "laptop": 560, "paper": 3000},
+    seconds={"smoke": 8, "laptop": 130, "paper": 3000},
     looks=1,
     claims={
         "a": ours("GTA of f_W does not make the network memorise: the mean V_i is below 1"),

@@ -37,7 +37,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Theorem 5.1",
     title="Adversarial training converges whatever the attack",
-    seconds={"smoke": 5, "laptop": 520, "paper": 1800},
+    seconds={"smoke": 5, "laptop": 300, "paper": 1800},
     looks=2,
     claims={
         "1": empirical(

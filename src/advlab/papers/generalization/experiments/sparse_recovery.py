@@ -40,7 +40,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Theorem 9",
     title="Sparse recovery under attack: cone, curvature and error",
-    seconds={"smoke": 2, "laptop": 150, "paper": 900},
+    seconds={"smoke": 2, "laptop": 30, "paper": 900},
     claims={
         "t1": theorem(
             "wherever lambda > k, in every draw, the error lies in the cone: off the support it is "

@@ -55,7 +55,8 @@ ABOUT = lab.About(
     paper="purification",
     item="Section 2 (noise, dictionaries), Theorem 5.1 (every T_f), section 3",
     title="Noise, other dictionaries, less margin, longer clean training",
-    seconds={"smoke": 4, "laptop": 200, "paper": 1500},
+    seconds={"smoke": 4, "laptop": 40, "paper": 1500},
+    looks=1,
     reduced={
         "laptop": "d = 128 where theorems want d to infinity; draws of small |<w*, z>| rejected "
         "but in one setting",

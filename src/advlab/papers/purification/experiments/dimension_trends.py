@@ -5,9 +5,10 @@ run. What can be seen is the direction. G1 and G2 are the two ratios of Theorem 
 with the start, correlation of pairs), G7 that of Theorem 5.3c (how far adversarial training moves
 the weights), theta the cosine of the introduction's principle of feature purification, and the
 average of beta is that of Theorem 5.2. The preset `random` is run at several d with k = d^0.4
-(times a constant), tau = 1/sqrt(k), T_c = d and T_g = k^2; each seed gives a least-squares exponent
-in d, and the interval is over seeds. These exponents are reported and decide nothing: no size is
-inside the theorems' conditions. Beside G7 and theta stands the control, as many more clean steps.
+(times a constant), tau = 1/sqrt(k), T_c = d, T_g = k^2, a pool of size ~ d and a start of length ~
+1 (sigma_0 ~ 1/sqrt(d)); each seed gives a least-squares exponent in d, and the interval is over
+seeds. These exponents are reported and decide nothing: no size is inside the theorems' conditions.
+Beside G7 and theta stands the control, as many more clean steps.
 """
 
 from copy import deepcopy

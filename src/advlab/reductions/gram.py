@@ -83,9 +83,15 @@ class Layers:
 
 @dataclass(frozen=True)
 class WorstPoint:
-    """The worst point seen of each row: x + C W."""
+    """The worst point seen of each row.
 
-    C: Float[Tensor, "R n m"]
+    Args:
+        x: the point.
+        z: its preactivations, bias included.
+        f: its output.
+    """
+
+    x: Float[Tensor, "R n k"]
     z: Float[Tensor, "R n m"]
     f: Float[Tensor, "R n"]
 
@@ -93,6 +99,7 @@ class WorstPoint:
 def gram_pgd(
     net: Layers,
     gram: Float[Tensor, "R m m"],
+    x: Float[Tensor, "R n k"],
     z: Float[Tensor, "R n m"],
     score: Score,
     radius: float,
@@ -103,21 +110,22 @@ def gram_pgd(
     Args:
         net: R networks.
         gram: G = W W' of each.
+        x: the clean inputs.
         z: the preactivations of the clean inputs, bias included.
         score: what PGD maximises, as a function of f, and its derivative.
         radius: of the ball.
         attack: number and size of the steps.
     """
-    sides = _sides(net.activation, z)
+    sides = sides_of(net.activation, z)
     if radius == 0 or bool(net.zero.all()):
-        return WorstPoint(torch.zeros_like(z), z, net.value(z))
+        return WorstPoint(x, z, net.value(z))
     steps = _smooth if sides is None else partial(_kinked, sides=sides)
-    C = steps(net, gram, z, score, _Path(net, attack, radius))
+    C = steps(net, gram, z, score, Path(net, attack, radius))
     there = torch.baddbmm(z, C, gram)
-    return WorstPoint(C, there, net.value(there))
+    return WorstPoint(torch.baddbmm(x, C, net.weight), there, net.value(there))
 
 
-def _sides(activation: Activation, like: Tensor) -> tuple[float, float] | None:
+def sides_of(activation: Activation, like: Tensor) -> tuple[float, float] | None:
     """phi' left and right of 0 where phi(z) = z phi'(z); None for other activations."""
     if activation.c1 != 0:
         return None
@@ -125,7 +133,7 @@ def _sides(activation: Activation, like: Tensor) -> tuple[float, float] | None:
     return (left, right) if zero == left else None
 
 
-class _Path:
+class Path:
     """What is known of the steps by row: how long each step was, and where the loss was largest.
 
     Rows are few, and on few numbers numpy is several times faster than torch.
@@ -177,7 +185,7 @@ class _Path:
 
 
 def _smooth(
-    net: Layers, gram: Tensor, z: Tensor, score: Score, path: _Path
+    net: Layers, gram: Tensor, z: Tensor, score: Score, path: Path
 ) -> Float[Tensor, "R n m"]:
     C, S, best = torch.zeros_like(z), torch.zeros_like(z), torch.zeros_like(z)
     for step in range(path.steps + 1):
@@ -188,23 +196,23 @@ def _smooth(
             break
         v = net.top * net.activation.dphi(here)
         q = torch.bmm(v, gram)
-        keep, add = path.go(slope, _dot(v, q), _dot(v, S))
-        keep, add = _wide(keep, z), _wide(add, z)
+        keep, add = path.go(slope, rows_of(v, q), rows_of(v, S))
+        keep, add = wide(keep, z), wide(add, z)
         C, S = (C * keep).addcmul_(v, add), (S * keep).addcmul_(q, add)
     return best
 
 
 def _kinked(
-    net: Layers, gram: Tensor, z: Tensor, score: Score, path: _Path, sides: tuple[float, float]
+    net: Layers, gram: Tensor, z: Tensor, score: Score, path: Path, sides: tuple[float, float]
 ) -> Float[Tensor, "R n m"]:
     """As `_smooth`; of v, f = v here, v z and v q only what a changed slope changes is computed."""
     left, right = sides
     positive = z.numpy() > 0
     v = net.top * torch.from_numpy(positive).to(z).mul_(right - left).add_(left)
     q, here = torch.bmm(v, gram), z.clone()
-    flips = _Flips(net, gram, right - left, positive)
-    f = clean = _dot(v, z)
-    steepness2, shift = _dot(v, q), net.shift.double().numpy()
+    flips = Flips(net, gram, right - left, positive)
+    f = clean = rows_of(v, z)
+    steepness2, shift = rows_of(v, q), net.shift.double().numpy()
     for step in range(path.steps + 1):
         loss, slope = score(torch.from_numpy(np.where(path.still, 0.0, f) + shift).to(z))
         path.note(loss)
@@ -212,55 +220,89 @@ def _kinked(
             break
         keep, add = path.go(slope, steepness2, f - clean)
         f = (1 - keep) * clean + keep * f + add * steepness2
-        torch.lerp(z, here, _wide(keep, z), out=here).addcmul_(q, _wide(add, z))
-        changes = flips.at(here, z, q)
-        f, clean, steepness2 = f + changes[0], clean + changes[1], steepness2 + changes[2]
+        torch.lerp(z, here, wide(keep, z), out=here).addcmul_(q, wide(add, z))
+        new = flips.at(here)
+        before = new.of(q)
+        new.add_to(q)
+        f, clean = f + new.sums(new.of(here)), clean + new.sums(new.of(z))
+        steepness2 = steepness2 + new.sums(before + new.of(q))
     return flips.collect(v, path.tails())
 
 
-class _Flips:
-    """The slopes phi' that change on the way."""
+@dataclass(frozen=True)
+class Flipped:
+    """Entries (row, unit) whose slope changed in one step, and by how much v did there."""
 
-    def __init__(self, net: Layers, gram: Tensor, jump: float, positive: np.ndarray):
-        self.top, self.gram = net.top.flatten().numpy(), gram.flatten(0, 1)
+    table: Float[Tensor, "Rm c"]
+    at: np.ndarray
+    row: np.ndarray
+    unit: np.ndarray
+    """Its row of `table`."""
+    moved: np.ndarray
+    rows: tuple[int, int]
+    """R and n."""
+
+    def of(self, values: Float[Tensor, "R n m"]) -> np.ndarray:
+        """The values of these entries."""
+        return values.view(-1).numpy()[self.at]
+
+    def sums(self, values: np.ndarray) -> np.ndarray:
+        """By row, the sum over its entries of how much v changed times this value."""
+        found = np.bincount(self.row, self.moved * values, minlength=self.rows[0] * self.rows[1])
+        return found.reshape(self.rows)
+
+    def add_to(self, total: Float[Tensor, "R n c"]) -> None:
+        """Bring v `table` up to date, in place."""
+        starts = np.searchsorted(self.row, np.arange(self.rows[0] * self.rows[1]))
+        total.view(-1, total.shape[-1]).add_(
+            F.embedding_bag(
+                torch.from_numpy(self.unit), self.table, torch.from_numpy(starts), mode="sum",
+                per_sample_weights=torch.from_numpy(self.moved).to(total),
+            )
+        )  # fmt: skip
+
+
+class Flips:
+    """The slopes phi' that change on the way.
+
+    Args:
+        net: R networks.
+        table: what one unit's part of v is multiplied with, its row of G or of W.
+        jump: phi' right of 0 less phi' left of it.
+        positive: which preactivations are positive at the start.
+    """
+
+    def __init__(
+        self, net: Layers, table: Float[Tensor, "R m c"], jump: float, positive: np.ndarray
+    ):
+        self.top, self.table = net.top.flatten().numpy(), table.flatten(0, 1)
         self.jump, self.positive = jump, positive
-        self.found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self.found: list[Flipped] = []
 
-    def at(self, here: Tensor, z: Tensor, q: Tensor) -> np.ndarray:
-        """Update q to the slopes at `here`; (3, R, n): the changes of v here, v z and v q."""
+    def at(self, here: Tensor) -> Flipped:
+        """What flips on the way to the preactivations `here`."""
         R, n, m = here.shape
-        flat_here, flat_z, flat_q = (one.view(-1).numpy() for one in (here, z, q))
         positive = here.numpy() > 0
         at = np.flatnonzero(positive ^ self.positive)
         self.positive = positive
         row, s = np.divmod(at, m)
         unit = row // n * m + s
         moved = self.top[unit] * np.where(positive.reshape(-1)[at], self.jump, -self.jump)
-        self.found.append((at, row, moved))
-        before = flat_q[at]
-        starts = np.searchsorted(row, np.arange(R * n))
-        q.view(-1, m).add_(
-            F.embedding_bag(
-                torch.from_numpy(unit), self.gram, torch.from_numpy(starts), mode="sum",
-                per_sample_weights=torch.from_numpy(moved).to(q),
-            )
-        )  # fmt: skip
-        parts = (flat_here[at], flat_z[at], before + flat_q[at])
-        sums = [np.bincount(row, moved * part, minlength=R * n) for part in parts]
-        return np.stack(sums).reshape(3, R, n)
+        self.found.append(Flipped(self.table, at, row, unit, moved, (R, n)))
+        return self.found[-1]
 
     def collect(self, v: Float[Tensor, "R n m"], tails: np.ndarray) -> Float[Tensor, "R n m"]:
         """C, the sum over steps of what is left of each step's v at the worst point."""
-        C = v * _wide(tails[0], v)
+        C = v * wide(tails[0], v)
         flat, tails = C.view(-1).numpy(), tails.reshape(len(tails), -1)
-        for step, (at, row, moved) in enumerate(self.found, start=1):
-            flat[at] += moved * tails[step, row]
+        for step, one in enumerate(self.found, start=1):
+            flat[one.at] += one.moved * tails[step, one.row]
         return C
 
 
-def _dot(one: Float[Tensor, "R n m"], other: Float[Tensor, "R n m"]) -> Rows:
+def rows_of(one: Float[Tensor, "R n m"], other: Float[Tensor, "R n m"]) -> Rows:
     return torch.linalg.vecdot(one, other).double().numpy()
 
 
-def _wide(rows: Rows, like: Tensor) -> Float[Tensor, "R n 1"]:
+def wide(rows: Rows, like: Tensor) -> Float[Tensor, "R n 1"]:
     return torch.from_numpy(rows).to(like)[:, :, None]

@@ -13,7 +13,7 @@ from advlab.models import Linear, Stack, TwoLayer
 from advlab.models.activations import SHAPES
 from advlab.papers.benign.data import NoisyMixture
 from advlab.papers.benign.reductions import TwoLayerAdversarial, attacked
-from advlab.reductions import Subspace
+from advlab.reductions import Layers, Subspace, few_inputs
 from advlab.threats import Ball
 from advlab.training import L2, Adversarial, Checkpoint, Hook, Penalize, fit
 
@@ -86,11 +86,17 @@ def test_fifty_steps_in_the_subspace_are_those_of_the_whole_space(activation, ki
     torch.testing.assert_close(seen, whole(fresh.flatten(0, 1)), rtol=1e-10, atol=1e-10)
 
 
+MANY, FEW = {"d": 60, "width": 10}, {"d": 6, "width": 40}
+"""Coordinates of the inputs for products with the Gram matrix, and for products with the inputs."""
+
+
+@pytest.mark.parametrize("size", [MANY, FEW], ids=["many coordinates", "few coordinates"])
 @pytest.mark.parametrize("settings", NETS.values(), ids=NETS)
 @pytest.mark.parametrize("loss", ["logistic", "squared", "margin"])
 @pytest.mark.parametrize("activation", ["relu", "leaky_relu", "smoothed_leaky_relu", "gelu"])
-def test_attacked_points_are_those_of_pgd(activation, loss, settings):
-    x, y, stack = _problem(activation, settings)
+def test_attacked_points_are_those_of_pgd(activation, loss, settings, size):
+    x, y, stack = _problem(activation, settings, **size)
+    assert few_inputs(Layers.of(stack)) == (size is FEW)
     fit(stack, x, y, steps=5, lr=0.1, loss="logistic")
     ball = Ball(norm="l2", radius=2.0)
     rows, labels = x.flatten(0, 1), y.flatten()
@@ -100,6 +106,19 @@ def test_attacked_points_are_those_of_pgd(activation, loss, settings):
     torch.testing.assert_close(fast.x, plain.x, rtol=1e-8, atol=1e-8)
     assert (fast.loss - resolve(loss)(stack(rows), labels)).max() > 0.01
     assert ball.contains(fast.x, rows).all()
+
+
+@pytest.mark.parametrize("kind", NETS)
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_with_few_coordinates_training_is_that_of_autograd(activation, kind):
+    x, y, first = _problem(activation, NETS[kind], **FEW)
+    second = Stack([first.replicate(r) for r in range(2)])
+    common = {"steps": 30, "lr": 0.05}
+    plain = fit(first, x, y, objective=Adversarial(**AGAINST), **common)
+    fast = fit(second, x, y, objective=TwoLayerAdversarial(**AGAINST), **common)
+    torch.testing.assert_close(fast.log.losses(), plain.log.losses(), rtol=1e-10, atol=1e-12)
+    for name, value in first.state_dict().items():
+        torch.testing.assert_close(second.state_dict()[name], value, rtol=1e-9, atol=1e-10)
 
 
 def test_one_network_gives_the_numbers_of_its_place_in_a_stack():

@@ -17,7 +17,16 @@ from ....attacks import PGD, Attack, Attacked
 from ....core.errors import AdvlabError
 from ....losses import PerExample, logistic, margin
 from ....losses import resolve as resolve_loss
-from ....reductions import Layers, Score, Step, gram_pgd, score_of, trained
+from ....reductions import (
+    Layers,
+    Score,
+    Step,
+    few_inputs,
+    gram_pgd,
+    input_pgd,
+    score_of,
+    trained,
+)
 from ....threats import Ball, Threat
 from ....training.objectives import AttackedObjective, StepContext
 
@@ -49,19 +58,19 @@ class TwoLayerAdversarial(AttackedObjective):
         with torch.no_grad():
             net = Layers.of(context.model)
             x = context.x.reshape(context.replicates, -1, context.x.shape[-1])
-            products = self._current(net, x, context.step)
-            z = _preactivations(net, products.z)
-            guide = _guide(context.loss, context.y.reshape(z.shape[:2]))
-            worst = gram_pgd(net, products.gram, z, guide, ball.radius, attack)
-            step = Step.at(
-                net,
-                torch.baddbmm(x, worst.C, net.weight),
-                worst.z,
-                worst.f,
-                score_of(context.loss, context.y),
-            )
+            y = context.y.reshape(x.shape[:2])
+            guide, score = _guide(context.loss, y), score_of(context.loss, context.y)
+            few = few_inputs(net)
+            if few:
+                worst = input_pgd(net, x, guide, ball.radius, attack)
+            else:
+                products = self._current(net, x, context.step)
+                z = _preactivations(net, products.z)
+                worst = gram_pgd(net, products.gram, x, z, guide, ball.radius, attack)
+            step = Step.at(net, worst.x, worst.z, worst.f, score)
             grads = {name: step.gradient(name) for name in trained(context.model)}
-            self._products = products.after(step, x, grads["weight"], context.lr)
+            if not few:
+                self._products = products.after(step, x, grads["weight"], context.lr)
         return step.loss.mean(1), [
             grad.reshape(w.shape) for grad, w in zip(grads.values(), weights, strict=True)
         ]
@@ -97,14 +106,18 @@ def attacked(
     with torch.no_grad():
         net = Layers.of(model)
         R, k = len(net.weight), x.shape[-1]
-        gram = torch.bmm(net.weight, net.weight.mT)
+        gram = None if few_inputs(net) else torch.bmm(net.weight, net.weight.mT)
         blocks = x.reshape(R, -1, k).split(rows, 1), y.reshape(R, -1).split(rows, 1)
         found = []
         for block, label in zip(*blocks, strict=True):
-            z = _preactivations(net, torch.bmm(block, net.weight.mT))
-            worst = gram_pgd(net, gram, z, _guide(known, label), ball.radius, attack)
+            guide = _guide(known, label)
+            if gram is None:
+                worst = input_pgd(net, block, guide, ball.radius, attack)
+            else:
+                z = _preactivations(net, torch.bmm(block, net.weight.mT))
+                worst = gram_pgd(net, gram, block, z, guide, ball.radius, attack)
             lost = known(worst.f.flatten(), label.flatten()).reshape(label.shape)
-            found.append((torch.baddbmm(block, worst.C, net.weight), lost))
+            found.append((worst.x, lost))
         points, losses = (torch.cat(parts, 1) for parts in zip(*found, strict=True))
     return Attacked(points.reshape(x.shape), losses.flatten())
 

@@ -49,6 +49,28 @@ def test_a_drawing_follows_the_colours_of_the_page_and_holds_no_link():
     assert drawing.width <= PAGE_WIDTH
 
 
+def test_a_drawing_rounds_where_things_stand_and_no_word():
+    values = [{"x": 0.3 * k, "y": 0.02 * k} for k in range(7)]
+    spec = {
+        "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
+        "data": {"values": values},
+        "mark": {"type": "point", "opacity": 0.25},
+        "encoding": {
+            "x": {"field": "x", "type": "quantitative"},
+            "y": {"field": "y", "type": "quantitative"},
+        },
+    }
+    drawing = figure.drawing(spec, "fig", "")
+    assert drawing is not None
+    words = re.findall(r"<text[^>]*>([^<]*)</text>", drawing.markup)
+    assert words == re.findall(r"<text[^>]*>([^<]*)</text>", figure.svg(spec))
+    assert "0.05" in words
+    assert 'opacity="0.25"' in drawing.markup
+    places = re.findall(r'\s(?:d|x|y)="([^"]*)"|translate\(([^)]*)\)', drawing.markup)
+    assert places
+    assert not re.search(r"\d\.\d\d", " ".join(map(" ".join, places)))
+
+
 def test_a_chart_that_cannot_be_drawn_is_left_to_the_browser():
     assert figure.drawing({"mark": 7}, "fig", "") is None
 

@@ -26,6 +26,12 @@ _VARIABLES = {INK: "--ink", QUIET: "--quiet", LINES: "--grid", GROUND: "--ground
     colour: f"--c{place}" for place, colour in enumerate(CATEGORIES)
 }
 
+_GEOMETRY = re.compile(
+    r'\s(?:d|points|x|y|x1|x2|y1|y2|cx|cy|r|rx|ry|width|height)="[^"]*"|\btranslate\([^)]*\)'
+)
+"""Where a tenth of a pixel is enough; words such as the labels of an axis stay as they are."""
+_DECIMALS = re.compile(r"-?\d+\.\d{2,}(?![\d%e])")
+_RGB = re.compile(r"\brgb\((\d+), (\d+), (\d+)\)")
 
 _LEFT_OUT = tuple(
     re.compile(pattern)
@@ -98,14 +104,22 @@ def inside_page(text: str, name: str, label: str) -> Drawing | None:
     for pattern in _LEFT_OUT:
         inner = pattern.sub("", inner)
     inner = re.sub(r'(\sid="|url\(#)', rf"\g<1>{name}-", inner)
-    inner = re.sub(r"-?\d+\.\d{2,}(?=[^%\w])", lambda found: f"{float(found[0]):.1f}", inner)
-    inner = _by_variables(inner)
+    inner = _GEOMETRY.sub(_rounded, inner)
+    inner = _by_variables(_RGB.sub(_hexadecimal, inner))
     width, height = (math.ceil(float(one)) for one in size.groups())
     markup = Markup(
         '<svg viewBox="0 0 {w} {h}" width="{w}" height="{h}" role="img" aria-label="{label}">'
         "{inner}</svg>"
     ).format(w=width, h=height, label=label, inner=Markup(inner))
     return Drawing(markup, width, height)
+
+
+def _rounded(found: re.Match[str]) -> str:
+    return _DECIMALS.sub(lambda number: f"{float(number[0]):.1f}", found[0])
+
+
+def _hexadecimal(found: re.Match[str]) -> str:
+    return "#" + "".join(f"{int(one):02x}" for one in found.groups())
 
 
 def _by_variables(inner: str) -> str:

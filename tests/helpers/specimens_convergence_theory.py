@@ -144,11 +144,11 @@ def tangents() -> Specimen:
 
 
 def quadratic() -> Specimen:
-    """20 draws of features and of training: all that is claimed, equal labels at antipodes too."""
+    """60 draws of features, 20 of training: all is as claimed, equal labels at antipodes too."""
     rng, rows = np.random.default_rng(0), []
     for d in quadratic_relu.DIMENSIONS:
         for M in (256, 1024, 4096, 16384):
-            for seed in range(20):
+            for seed in range(60):
                 near = np.exp(0.1 * rng.standard_normal(3))
                 rows.append({"kind": "features", "d": d, "seed": seed, "M": M, "norm": 2.0,
                              "coefficients": 4 * (1 + 0.02 * rng.standard_normal()),

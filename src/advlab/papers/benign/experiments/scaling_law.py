@@ -6,7 +6,7 @@ should matter through S alone, and alpha by what it takes from S/C. If p is the 
 labels (the clean test error is beta + (1 - 2 beta) p), then m = -Phi^(-1)(p) is the margin of a
 linear rule of that error, and the law is m = S/C, m = S/C - alpha under attack. From a base at
 S = 2 (n = 80, d = 3.2e6, ||mu|| = 20), each of n, d and ||mu|| moves S from 1 to 4; alpha is swept
-at S = 4, which two of them reach; at ||mu|| = 60 the ratio n ||mu||^2/d goes from 0.01 to 10.
+where each of them reaches S = 4; at ||mu|| = 60 the ratio n ||mu||^2/d goes from 0.01 to 10.
 
 Where fresh points can show an error, S is 4 at most. Conditions (A1) and (B2) want an S of 20 and
 more at C = 10. So errors are measured by importance sampling (`measures.rare_errors`), also inside
@@ -40,6 +40,7 @@ ABOUT = lab.About(
     item="Theorem 3.1, Section 3.4",
     title="The scaling law of benign overfitting: n, d, ||mu|| and alpha",
     seconds={"smoke": 4, "laptop": 45, "paper": 1300},
+    looks=1,
     reduced={"laptop": "width 20, 60 steps; the paper trains until the loss is below any epsilon"},
     claims={
         "n": empirical("the clean margin grows like n^(1/2), up to 0.1 in the exponent"),
@@ -51,15 +52,16 @@ ABOUT = lab.About(
         ),
         "robust_collapse": empirical("and at equal S and alpha so do robust margins"),
         "alpha": empirical(
-            "at equal S the robust margin falls with alpha at slope -1, up to 0.15, whatever ||mu||"
+            "at S = 4, reached by n, by d or by ||mu||, the robust margin falls with alpha at "
+            "slope -1, up to 0.15"
         ),
         "large_alpha": empirical(
             "training with alpha = ||mu|| leaves the clean margin over S as it is with "
             "alpha = 0.5, up to 0.1 (Section 3.4)"
         ),
         "threshold": ours(
-            "half of the clean labels fall at alpha = (1 - 2 beta) S, up to 0.15 S: there lies the "
-            "threshold alpha = S/C of Theorem 3.1 (3)"
+            "there half of the clean labels fall at alpha = (1 - 2 beta) S, up to 0.15 S, by "
+            "whichever of them S is reached: the threshold alpha = S/C of Theorem 3.1 (3)"
         ),
         "constant": ours(
             "with c = 1/2 the smallest C that covers clean and robust errors of a seed, in all "
@@ -126,6 +128,7 @@ def _sweeps(factors: Sequence[float]) -> list[dict]:
         *({"route": "n", "n": round(n * f**2)} for f in factors),
         *({"route": "d", "d": round(d / f**2)} for f in factors),
         *({"route": "mu", "mu_norm": mu * f**0.5} for f in factors),
+        *({"route": "n", "n": 4 * n, "alpha": alpha} for alpha in RADII),
         *({"route": "d", "d": d // 4, "alpha": alpha} for alpha in RADII),
         *({"route": "mu", "mu_norm": mu * 2**0.5, "alpha": alpha} for alpha in RADII),
         {"route": "alpha", "alpha": mu},
@@ -210,7 +213,7 @@ def _agreement(label: str, swept: pl.DataFrame, value: str) -> Verdict:
 
 
 def _radii(runs: pl.DataFrame, swept: pl.DataFrame) -> list[Verdict]:
-    top = runs.filter(pl.col("route").is_in(["d", "mu"]), pl.col("level") == 4.0)
+    top = runs.filter(pl.col("route").is_in(["n", "d", "mu"]), pl.col("level") == 4.0)
     slopes, thresholds = {}, {}
     for (shape, route), part in top.partition_by("activation", "route", as_dict=True).items():
         slope, at_0 = _lines(part.with_columns(x=pl.col("alpha"), y=pl.col("robust_margin")))

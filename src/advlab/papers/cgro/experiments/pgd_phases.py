@@ -57,6 +57,7 @@ ABOUT = lab.About(
     item="Section 7, PGD in training",
     title="A phase diagram of PGD training: radius, noise and N",
     seconds={"smoke": 3, "laptop": 55, "paper": 1500},
+    looks=1,
     claims={
         "robust": ours("Where noise patches are at most as long as the signal, training at 0.1, "
                        "0.3 and 0.5 alpha is robust: test error under PGD is below 5 % at every N"),
@@ -74,7 +75,7 @@ ABOUT = lab.About(
                   "its noise goes like N^p with p from 0.1 to 0.3, not 1/3"),
     },
 )  # fmt: skip
-NAME = "cgro/pgd phases decisive"
+NAME = "cgro/pgd phases, 24 seeds"
 
 
 class Case(lab.Case):
@@ -105,12 +106,12 @@ def recipe(scale: lab.Scale, seeds: int | None = None) -> list[Case]:
     few = {"d": 60, "noise": (0.5, 2.0), "steps": 30, "tested": 10, "restarts": 1}
     usual, sizes, radii, some = {
         "smoke": (2, (3, 4), (MIDDLE, 0.9), few),
-        "laptop": (8, SIZES, RADII, {}),
-        "paper": (20, (*SIZES, 80), RADII, {"steps": 6400, "tested": 500, "restarts": 20}),
+        "laptop": (24, SIZES, RADII, {}),
+        "paper": (24, (*SIZES, 80), RADII, {"steps": 6400, "tested": 500, "restarts": 20}),
     }[scale]
     return [
         Case(n=n, radius=radius, **some, **block)
-        for block in lab.blocks(seeds or usual, 10)
+        for block in lab.blocks(seeds or usual, 12)
         for n in sizes[::-1]
         for radius in radii
     ]

@@ -28,7 +28,7 @@ ABOUT = lab.About(
     item="Section 5.2 and appendix C.2",
     title="Tangent kernels, their parity, and the lifting that cures it",
     seconds={"smoke": 3, "laptop": 20, "paper": 100},
-    looks=1,
+    looks=2,
     claims={
         "10a": identity("Closed forms of smooth kernels are those of the quadrature"),
         "10b": identity(
@@ -47,7 +47,7 @@ ABOUT = lab.About(
         "e": theorem("Hermite coefficients foretell which activation fits which labels"),
     },
 )
-NAME = "convergence/a4b"
+NAME = "convergence/kernel_parity, four times the samples"
 SMOOTH = ("erf", "gaussian_relu", "gelu", "sin", "sin_cos")
 KINKED = ("relu", "quadratic_relu")
 SHOWN = {"relu": "ReLU", "gelu": "GELU", "quadratic_relu": "ReLU^2", "erf": "erf", "sin": "sin",
@@ -63,7 +63,7 @@ Part = Literal["kernels", "antipodes"]
 
 class Case(lab.Case):
     part: Part
-    samples: int = 200_000
+    samples: int = 800_000
     pairs: int = 10
     points: int = 60
 
@@ -73,7 +73,7 @@ class Case(lab.Case):
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
-    usual, samples = {"smoke": (3, 20_000), "laptop": (30, 200_000), "paper": (100, 400_000)}[scale]
+    usual, samples = {"smoke": (3, 20_000), "laptop": (30, 800_000), "paper": (100, 800_000)}[scale]
     return [
         Case(part=part, samples=samples, **block)
         for part in ("kernels", "antipodes")

@@ -37,6 +37,7 @@ ABOUT = lab.About(
     item="Theorem C.1 and Corollary C.1",
     title="Quadratic ReLU: random features, training, and which labels it cannot learn",
     seconds={"smoke": 4, "laptop": 60},
+    looks=1,
     claims={
         "C1": theorem(
             "The sup error of M random features falls at least like M^(-1/(d+1)) in d = 3, 5 and 8"
@@ -81,7 +82,7 @@ KINDS = {
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     usual, few, dimensions, settings = {
         "smoke": (2, 3, (3, 5), {"width": 32, "steps": 5, "features": (16, 64), "searched": 5}),
-        "laptop": (20, 20, DIMENSIONS, {}),
+        "laptop": (20, 60, DIMENSIONS, {}),
     }[scale]
     return [
         *(

@@ -17,7 +17,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
     beta = float(runs["beta"].to_numpy().mean())
     swept = runs.filter(pl.col("route").is_in(list(ROUTES)), pl.col("alpha") == 0.5)
     swept = swept.with_columns(pl.col("route").replace_strict(ROUTES))
-    top = runs.filter(pl.col("route").is_in(["d", "mu"]), pl.col("level") == 4.0)
+    top = runs.filter(pl.col("route").is_in(["n", "d", "mu"]), pl.col("level") == 4.0)
     # Rows of their own: what colours stand for differs between them.
     return stacked(
         panels(_collapses(swept, beta)),
@@ -67,12 +67,12 @@ def _radii(top: pl.DataFrame, beta: float) -> AnyChart:
     line = pl.DataFrame({"alpha": grid, "robust_margin": 4 * (1 - 2 * beta) - grid})
     rows = top.with_columns(
         run=pl.col("network")
-        + pl.col("route").replace_strict({"d": ", ||mu|| = 20", "mu": ", ||mu|| = 28"})
+        + pl.col("route").replace_strict({name: f", {words}" for name, words in ROUTES.items()})
     )
     return points(
         rows, "alpha", "robust_margin", "run", theory=line,
-        title="S = 4: robust margin over alpha", x_title="alpha", y_title="robust margin",
-        band="standard error",
+        title="S = 4, by n, d and ||mu||: robust margin over alpha", x_title="alpha",
+        y_title="robust margin", band="standard error",
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ Route = Literal["base", "n", "d", "mu", "alpha", "ratio", "inside"]
 """What is swept: one of them from the base, n ||mu||^2/d, or nothing, inside Assumption 1."""
 SPEED = 2.0
 """eta d/n; line (4) of Assumption 1 wants less, 1/(C d n)."""
-STREAM = "benign/scaling_law decisive"
+STREAM = "benign/scaling_law, radii by n too"
 
 
 class ScalingCase(lab.Case):

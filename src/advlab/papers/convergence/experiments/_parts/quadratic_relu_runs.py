@@ -26,7 +26,7 @@ from ...theory.kernels import gram
 from ...theory.quadratic_floor import quadratic_floor
 from .two_layer_runs import PASSES_PER_STEP, AttackName, maps
 
-NAME = "convergence/quadratic_relu decisive"
+NAME = "convergence/quadratic_relu, 60 draws of features"
 SIGMA = "quadratic_relu"
 ASCENT = PGD(steps=3, step_size=0.5, random_start=False, jump=False)
 D, LINES, SEPARATION, DELTA = 3, 10, 0.45, 0.05

@@ -160,7 +160,7 @@ def disturbed(changes: Mapping[str, float] | None = None) -> pl.DataFrame:
 
 def noise_and_dictionaries_specimen() -> Specimen:
     nothing = {"FGM: clean": 0.98, "FGM: worst": 0.17, "FGM: dense over top": 9.5}
-    gains = ("5.3/noise", "5.2/noise", "5.3/dictionaries", "5.3/margin", "T_f/adversarial")
+    gains = ("5.3/noise", "5.2/noise", "5.3/dictionaries", "5.3/margin", "T_f/adversarial", "rho")
     robust = {"clean: universal": 0.9, "clean: worst": 0.7}
     return Specimen(
         table=disturbed(),
@@ -169,11 +169,12 @@ def noise_and_dictionaries_specimen() -> Specimen:
         controls={
             "as many more clean steps": Null(disturbed(nothing), gains),
             "clean networks that are robust": Null(
-                disturbed(robust), ("5.1/noise", "5.1/dictionaries", "T_f", "T_f/adversarial")
+                disturbed(robust),
+                ("5.1/noise", "5.1/dictionaries", "T_f", "T_f/adversarial", "rho"),
             ),
             "a linear rule that is as good": Null(disturbed({"linear": 0.97}), ("3",)),
             "accuracy that is paid": Null(
-                disturbed({"FGM: clean": 0.7}), ("5.3/kept", "5.3/margin/kept")
+                disturbed({"FGM: clean": 0.7}), ("5.3/kept", "5.3/margin/kept", "rho")
             ),
         },
     )
@@ -194,20 +195,30 @@ HELD = ("Lipschitz holds", "leftovers", "FGM floor", "sure+ per atom")
 
 def measured_lemmas(sides: Mapping | None = None, stages: Mapping | None = None) -> pl.DataFrame:
     """One row per d, stage and seed."""
-    row = {name: noisy(value) for name, value in {**SIDES, **(sides or {})}.items()}
+    row = {}
+    for name, value in {**SIDES, **(sides or {})}.items():
+        row |= {name: noisy(value), f"{name} left": noisy(2 * value), f"{name} right": noisy(2.0)}
     rows = []
     for stage, values in {**STAGES, **(stages or {})}.items():
         held = {name: noisy(value) for name, value in zip(HELD, values, strict=True)}
         rows += [pl.DataFrame({"d": d, "stage": stage, "seed": range(SEEDS), **row, **held})
                  for d in (96, 128, 192)]  # fmt: skip
-    return pl.concat(rows)
+    rows += [
+        pl.DataFrame({"d": d, "stage": lemmas.ALONG, "seed": range(SEEDS), "lemma": lemma,
+                      "step": step, "share": step / 100, "left": noisy(1 / d),
+                      "right": noisy(2 / d), "constant": noisy(0.5)})
+        for d in (96, 128, 192)
+        for lemma in lemmas.LEMMAS
+        for step in (10, 100)
+    ]  # fmt: skip
+    return pl.concat(rows, how="diagonal_relaxed")
 
 
 def lemmas_specimen() -> Specimen:
     nothing = {lemmas.FGM: STAGES[lemmas.CONTROL]}
     return Specimen(
         table=measured_lemmas(),
-        measured=(*SIDES, *HELD),
+        measured=(*SIDES, *HELD, "left", "right", "constant"),
         chance=dict.fromkeys((*SIDES, *HELD), 0.5) | {"near": 20.0},
         controls={
             "as many more clean steps": Null(
@@ -219,7 +230,7 @@ def lemmas_specimen() -> Specimen:
             ),
         },
         bugs={"a unit with slope 2": Null(measured_lemmas({"Lipschitz excess": 0.5}), ("C.13",))},
-        reported=tuple(lemmas.ORDERS),
+        reported=(*lemmas.ORDERS, *lemmas.LEMMAS),
     )
 
 

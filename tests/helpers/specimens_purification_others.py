@@ -303,17 +303,32 @@ def lottery() -> Specimen:
 # Trends over d.
 
 
-def trends() -> Specimen:
+def over_d(power: float = -0.3, gap: float = -0.05, beta: float = 0.1) -> pl.DataFrame:
+    """Quantities that are d^power, a gap with a slope, and the average dense part."""
     names = [*dimension_trends.POWERS.values(), "G7, control", "1 - theta(w, w'), control"]
     rows = [
         pl.DataFrame({"d": d, "seed": range(SEEDS), "robust": noisy(0.7), "oracle": noisy(0.8),
-                      "oracle gap": noisy(0.1), **{name: noisy(d**-0.3) for name in names}})
+                      **{name: noisy(d**power, seed=d) for name in names},
+                      "oracle gap": noisy(0.3 + gap * log(d), seed=d),
+                      "beta d/k": noisy(beta, seed=d)})
         for d in (96, 128, 192, 256, 384)
     ]  # fmt: skip
+    return pl.concat(rows)
+
+
+def trends() -> Specimen:
+    falls = tuple(f"{label}/falls" for label in dimension_trends.FALLING)
+    names = [*dimension_trends.POWERS.values(), "G7, control", "1 - theta(w, w'), control"]
     return Specimen(
-        table=pl.concat(rows),
+        table=over_d(),
         measured=(*names, "robust", "oracle", "oracle gap"),
-        reported=tuple(dimension_trends.ABOUT.claims),
+        chance={"beta d/k": 0.5},
+        controls={
+            "as at every d the same": Null(over_d(power=0.0, gap=0.0), (*falls, "6")),
+            "what grows": Null(over_d(power=0.2, gap=0.01, beta=0.5), (*falls, "6", "7/level")),
+            "no dense part": Null(over_d(beta=0.002), ("7/level",)),
+        },
+        reported=tuple(dimension_trends.POWERS),
     )
 
 

@@ -3,6 +3,7 @@
 import itertools
 
 import numpy as np
+import polars as pl
 import pytest
 import torch
 
@@ -11,6 +12,13 @@ from advlab.core.randomness import generator
 from advlab.losses import logistic
 from advlab.models import Stack
 from advlab.papers.purification.data import SparseCoding
+from advlab.papers.purification.experiments._parts.growth_along_training import (
+    LEMMAS,
+    growth,
+    noisy,
+    sides,
+)
+from advlab.papers.purification.experiments._parts.presets import SparseProblem, scaled
 from advlab.papers.purification.measures import (
     GrowthLog,
     Nets,
@@ -166,3 +174,51 @@ def test_a_log_of_nothing_and_of_other_networks():
     log = GrowthLog(label_direction(M, w)[0])
     with pytest.raises(AdvlabError, match="one direction for each"):
         fit(model, x, y, steps=1, lr=0.1, loss="logistic", hooks=[log])
+
+
+def growing_problem() -> SparseProblem:
+    """A small problem with noise outside and inside."""
+    full = scaled(24)
+    few = full.clean.model_copy(update={"steps": 4})
+    law = full.data.model_copy(update={"n": 200})
+    preset = noisy(full.model_copy(update={"clean": few, "data": law}))
+    return SparseProblem.draw(preset, range(2), "growing", 400)
+
+
+def test_growth_lemmas_have_the_sides_that_plain_loops_find():
+    problem = growing_problem()
+    nets = Nets.of(problem.networks())
+    d, k, sx = 24, problem.preset.data.k, problem.preset.data.sx
+    found = {lemma: (left, right) for lemma, left, right in sides(problem, nets, 1)}
+    found |= {lemma: (left, right) for lemma, left, right in sides(problem, nets, 2)}
+    assert set(found) == set(LEMMAS)
+    x, y, z = problem.test_x, problem.test_y, problem.test_z
+    for r in range(2):
+        b, rho, W = nets.bias[r], nets.sigma[r], nets.weight[r]
+        gate = torch.special.ndtr((x[r] @ W.mT - b) / rho) * y[r][:, None]
+        signal = gate.mT @ z[r] / len(x[r])
+        A = W @ problem.M[r]
+        noise = gate.mT @ (x[r] @ problem.M[r] - z[r]) / len(x[r])
+        left, right = found["C.9"]
+        torch.testing.assert_close(left[r], signal.abs().max())
+        assert float(right[r]) == pytest.approx(1 / d)
+        worst = max(
+            float((noise[i] @ A[i]).abs() / (k / d * sx**2 / d / rho * (A[i] @ A[i])))
+            for i in range(len(W))
+            if bool(alive(W)[i])
+        )
+        left, right = found["C.11"]
+        assert float(left[r] / right[r]) == pytest.approx(worst, rel=1e-3)
+
+
+def test_growth_is_measured_at_the_steps_of_its_phase():
+    preset = growing_problem().preset
+    table = growth(preset, range(2), "growing", 50)
+    parts = table.partition_by("lemma", as_dict=True)
+    steps = {lemma: set(rows["step"]) for (lemma,), rows in parts.items()}
+    assert {lemma for lemma, its in steps.items() if its == {0}} == {"C.8", "C.9", "C.10", "C.11"}
+    assert all(steps[lemma] == {0, 2, 4} for lemma in ("C.14", "C.15", "C.16", "C.17"))
+    whole = table.filter(pl.col("constant").is_finite())
+    torch.testing.assert_close(
+        (whole["left"] / whole["right"]).to_torch(), whole["constant"].to_torch(), rtol=1e-4, atol=0
+    )

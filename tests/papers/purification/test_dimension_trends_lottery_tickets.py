@@ -9,11 +9,9 @@ from specimens_purification_others import tickets
 from advlab.papers.purification.experiments import dimension_trends, lottery_tickets
 from advlab.papers.purification.experiments._parts.presets import (
     PRESETS,
-    SparseProblem,
-    asymptotic,
     scaled,
 )
-from advlab.papers.purification.theory import bias, noise_scale, regime
+from advlab.papers.purification.theory import regime
 
 
 def outcomes(found) -> dict[str, str]:
@@ -34,17 +32,26 @@ def falling(power: float) -> pl.DataFrame:
     )
 
 
-@pytest.mark.parametrize("power", [-0.3, 0.4])
-def test_trends_report_their_exponent_and_pass_nothing(power):
+@pytest.mark.parametrize(("power", "falls"), [(-0.3, "supported"), (0.4, "refuted")])
+def test_trends_report_the_limit_and_decide_the_direction(power, falls):
     found = dimension_trends.verdicts(falling(power))
-    assert set(outcomes(found).values()) == {"undecided"}
     by_id = {verdict.id: verdict for verdict in found}
     assert set(by_id) == set(dimension_trends.ABOUT.claims)
     for id in dimension_trends.POWERS:
+        assert by_id[id].outcome == "undecided"
         assert by_id[id].measured == pytest.approx(power)
         assert "not decided at finite sizes" in by_id[id].note
-    assert by_id["6"].measured < 0
+    for id in dimension_trends.FALLING:
+        assert by_id[f"{id}/falls"].outcome == falls
+    assert by_id["6"].outcome == "supported"
     assert dimension_trends.figure(falling(power)).to_dict()
+
+
+@pytest.mark.parametrize(("power", "outcome"), [(0.0, "supported"), (0.4, "refuted")])
+def test_the_average_dense_part_must_stay_near_a_constant_times_its_order(power, outcome):
+    beta = 0.1 * (pl.col("d") / 64) ** power
+    table = falling(-0.3).with_columns((beta * (1 + 0.01 * pl.col("seed"))).alias("beta d/k"))
+    assert outcomes(dimension_trends.verdicts(table))["7/level"] == outcome
 
 
 def test_the_scaled_preset_is_the_random_one_at_its_own_size():
@@ -63,34 +70,6 @@ def test_scaled_presets_follow_the_powers_of_the_theorems():
 def test_theory_is_silent_at_the_sizes_of_the_presets():
     """k = 30 at d = 256 is outside the window: the result must say so, not pass for a theorem."""
     assert regime(256, 30).says(0.22, "l2").silent
-
-
-def test_the_asymptotic_schedules_are_those_of_the_theory():
-    preset, facts = asymptotic(64, 6), regime(64, 6, c0=0.1)
-    for step in (0, 50, 10**6):
-        expected = bias(step, 64, 6, eta=1.0, start=preset.bias.start, C=0.05)
-        assert preset.bias.at(step) == pytest.approx(float(expected))
-        noise = noise_scale(step, expected, 64, T_a=facts.times["T_a"])
-        assert preset.bias.noise_at(step) == pytest.approx(float(noise))
-    assert preset.clean.penalty == facts.lam.value
-    assert asymptotic(12, 3).clean.penalty == 0
-    assert regime(12, 3).lam.clamped
-
-
-def test_asymptotic_schedules_train():
-    """They run, noise and all; what they learn is another matter (README of the paper)."""
-    full = asymptotic(32, 4)
-    few = {name: getattr(full, name).model_copy(update={"steps": 4}) for name in PHASES}
-    data = full.data.model_copy(update={"n": 400})
-    problem = SparseProblem.draw(
-        full.model_copy(update=few | {"data": data}), range(2), "test", tests=5
-    )
-    nets = problem.networks()
-    assert problem.train_clean(nets).status == "finished"
-    assert problem.train_adversarial(nets).status == "finished"
-
-
-PHASES = ("clean", "adversarial")
 
 
 def smoke(module) -> pl.DataFrame:

@@ -108,9 +108,9 @@ def test_impossible_networks_are_refused(bias, sigma):
         SymmetricReLU.draw(3, 0, 0.1, 0.1, generator("n"))
 
 
-def test_the_share_of_noise_may_change_once():
-    growth = BiasGrowth(start=0.2, slope=0.0, end=0.2, noise=0.5, later=(3, 0.1))
-    assert [growth.noise_at(step) for step in (3, 4)] == pytest.approx([0.1, 0.02])
+def test_noise_is_a_share_of_the_bias():
+    growth = BiasGrowth(start=0.2, slope=0.01, end=0.25, noise=0.5)
+    assert [growth.noise_at(step) for step in (0, 3, 100)] == pytest.approx([0.1, 0.115, 0.125])
 
 
 def test_a_schedule_with_noise_needs_a_network_with_noise():

@@ -61,7 +61,7 @@ ABOUT = lab.About(
     item="Theorem 5.3a and b, Corollary F.2, footnote 12",
     title="Training against FGM is enough; training against a fixed direction is not",
     seconds={"smoke": 5, "laptop": 30, "paper": 900},
-    looks=1,
+    looks=2,
     reduced={
         "laptop": "d = 128 where theorems want d to infinity; draws of small |<w*, z>| rejected",
         "paper": "d = 256 where theorems want d to infinity; draws of small |<w*, z>| rejected",
@@ -111,7 +111,7 @@ class Case(ScaledCase):
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
-    usual, some = {"smoke": (2, TINY), "laptop": (4, {"d": 128}), "paper": (10, {})}[scale]
+    usual, some = {"smoke": (2, TINY), "laptop": (16, {"d": 128}), "paper": (10, {})}[scale]
     return [Case(**some, **block) for block in lab.blocks(seeds or usual, 1)]
 
 

@@ -66,7 +66,7 @@ ABOUT = lab.About(
     item="Section 6.2, Theorems 5.2 and 5.3, by intervention",
     title="The dense mixture is the cause: removed, transplanted and dosed",
     seconds={"smoke": 3, "laptop": 20, "paper": 600},
-    looks=1,
+    looks=2,
     reduced={
         "laptop": "d = 128 where theorems want d to infinity; draws of small |<w*, z>| rejected",
         "paper": "d = 256 where theorems want d to infinity; draws of small |<w*, z>| rejected",
@@ -103,7 +103,7 @@ class Case(ScaledCase):
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
-    usual, some = {"smoke": (2, TINY), "laptop": (5, {"d": 128}), "paper": (10, {})}[scale]
+    usual, some = {"smoke": (2, TINY), "laptop": (20, {"d": 128}), "paper": (10, {})}[scale]
     return [Case(**some, **block) for block in lab.blocks(seeds or usual, 1)]
 
 

@@ -8,7 +8,8 @@ average of beta is that of Theorem 5.2. The preset `random` is run at several d 
 (times a constant), tau = 1/sqrt(k), T_c = d, T_g = k^2, a pool of size ~ d and a start of length ~
 1 (sigma_0 ~ 1/sqrt(d)); each seed gives a least-squares exponent in d, and the interval is over
 seeds. These exponents are reported and decide nothing: no size is inside the theorems' conditions.
-Beside G7 and theta stands the control, as many more clean steps.
+Which way they go between the smallest and the largest d of the run is decided as questions of ours
+("falls"). Beside G7 and theta stands the control, as many more clean steps.
 """
 
 from copy import deepcopy
@@ -21,7 +22,7 @@ from pydantic import PositiveInt
 from .... import lab
 from ....core.randomness import generators
 from ....models import Stack
-from ....report import Assumption, Claims, Verdict, ours, theorem
+from ....report import Assumption, Claim, Claims, Verdict, ours, sample, theorem
 from ....report.charts import AnyChart, curves, panels
 from ....report.samples import slopes
 from ..measures import correlations, dense_mixture
@@ -30,13 +31,22 @@ from ..models import SymmetricReLU
 from ._parts.conditions import THEOREMS, assumptions_of
 from ._parts.presets import Preset, SparseProblem, scaled
 
-ABOUT = lab.About(
-    paper="purification",
-    item="Theorems 5.1, 5.2 and 5.3, over d",
-    title="Trends of the asymptotic claims as the dimension grows",
-    seconds={"smoke": 6, "laptop": 720, "paper": 900},
-    looks=2,
-    claims={
+POWERS = {
+    "12": "G1",
+    "11": "G2",
+    "13": "G7",
+    "10": "theta(w0, w)",
+    "9": "1 - theta(w, w')",
+    "7": "beta d/k",
+}
+"""The quantity whose exponent each claim is about."""
+FALLING = tuple(label for label in POWERS if label != "7")
+LEVEL = (0.07, 0.14)
+"""Within what times k/d the average dense part is asked to stay."""
+
+
+def _claims() -> dict[str, Claim]:
+    limits = {
         label: theorem(words, THEOREMS)
         for label, words in {
             "12": "G1, the correlation with the start, vanishes as d grows",
@@ -47,7 +57,25 @@ ABOUT = lab.About(
             "7": "The average dense part is of the order of k/d",
         }.items()
     }
-    | {"6": ours("The gap of robust accuracy to the oracle vanishes as d grows")},
+    falls = {
+        f"{label}/falls": ours(f"Over the d of the run {POWERS[label]} falls: exponent below 0")
+        for label in FALLING
+    }
+    return limits | falls | {
+        "7/level": ours(f"At each d of the run the average dense part is between {LEVEL[0]} and "
+                        f"{LEVEL[1]} times k/d"),
+        "6": ours("Over the d of the run the gap of robust accuracy to the oracle falls: its slope "
+                  "against log d is below 0"),
+    }  # fmt: skip
+
+
+ABOUT = lab.About(
+    paper="purification",
+    item="Theorems 5.1, 5.2 and 5.3, over d",
+    title="Trends of the asymptotic claims as the dimension grows",
+    seconds={"smoke": 6, "laptop": 720, "paper": 900},
+    looks=3,
+    claims=_claims(),
 )
 NAME = "purification/trends"
 
@@ -148,17 +176,6 @@ def _accuracies(problem: SparseProblem, nets: Stack) -> dict[str, torch.Tensor]:
     return {"robust": ours, "oracle": best, "oracle gap": best - ours}
 
 
-POWERS = {
-    "12": "G1",
-    "11": "G2",
-    "13": "G7",
-    "10": "theta(w0, w)",
-    "9": "1 - theta(w, w')",
-    "7": "beta d/k",
-}
-"""The quantity whose exponent each claim is about."""
-
-
 def figure(table: pl.DataFrame) -> AnyChart:
     charts: list[AnyChart] = [_power_chart(table, name) for name in POWERS.values()]
     names = {"oracle": "ReLU oracle", "robust": "adversarially trained"}
@@ -201,8 +218,15 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         claims.trend(label, slopes(table, "d", name), what=f"exponent of {name} in d")
         for label, name in POWERS.items()
     ]
-    gap = claims.trend("6", gap_slopes(table), what="slope of the oracle gap against log d")
-    return [*found, gap]
+    falling = [
+        claims.below(f"{label}/falls", slopes(table, "d", POWERS[label]), 0,
+                     what=f"exponent of {POWERS[label]} in d")
+        for label in FALLING
+    ]  # fmt: skip
+    level = claims.within("7/level", sample(table, "beta d/k", by="d"), *LEVEL,
+                          what="average dense part over k/d")  # fmt: skip
+    gap = claims.below("6", gap_slopes(table), 0, what="slope of the oracle gap against log d")
+    return [*found, *falling, level, gap]
 
 
 def gap_slopes(table: pl.DataFrame) -> list[float]:

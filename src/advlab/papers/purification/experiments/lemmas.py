@@ -3,15 +3,18 @@
 The lemmas are orders: left <= O(right), or left >= Omega(right), as d grows, with Xi2 = d^o(1). At
 each d (the preset `random`, scaled as the theorems allow) both sides are computed with open
 constants and Xi2 equal to 1, at the start, after clean and after adversarial training (against
-FGM); what is drawn is left/right, the constant that the order would need there. An order that
-holds shows a level or falling line (rising, for Omega). Exponents in d are reported: no size that
-can be run meets the conditions. With constant 1, four of them are decided as questions of ours.
+FGM); what is drawn is left/right, the constant that the order would need there; the table has both
+sides, and the note of each verdict the constant. An order that holds shows a level or falling line
+(rising, for Omega). Exponents in d are reported: no size that can be run meets the conditions. With
+constant 1, four of them are decided as questions of ours.
 
 - C.2: S_sure(0) within S_sure+(t), and the sure neurons per atom; both empty sets at these sizes
   count as "not measured".
 - C.7: how often a neuron is on, over k/d.
-- C.19: neurons with |<w_i, x>| >= b/10, over k; the share of leftovers (without the atoms of
-  S_pot+) of at most b/10, which is claimed to be 1.
+- C.8 to C.11 and C.14 to C.17: what a clean step adds to <w_i, M_j> (signal and noise), in another
+  run, with noise outside and inside (`_parts/growth_along_training.py` says how).
+- C.19: neurons with |<w_i, x>| >= b/10, over k, and beside them those that are on; the share of
+  leftovers (without the atoms of S_pot+) of at most b/10, which is claimed to be 1.
 - C.13 and C.20: L_j, the Lipschitz constant of f in z_j (a quantile over inputs, on a grid of z_j:
   a lower estimate), over sum_{i in S_pot+} |<w_i, M_j>| + k/sqrt(d).
 - E.2: sum_i <w_i, M w*> over k d (Omega).
@@ -26,17 +29,15 @@ can be run meets the conditions. With constant 1, four of them are decided as qu
 from copy import deepcopy
 
 import polars as pl
-import torch
 from pydantic import PositiveInt
-from torch import Tensor
 
 from .... import lab
 from ....report import Assumption, Claim, Claims, Verdict, identity, ours, sample, theorem
-from ....report.charts import AnyChart, curves, panels
+from ....report.charts import AnyChart, curves, panels, stacked
 from ....report.samples import slopes
-from .. import measures
-from ._parts.clean_then_adversarial_runs import linearity
 from ._parts.conditions import THEOREMS, assumptions_of
+from ._parts.growth_along_training import LEMMAS, MAXIMUM, NOISE, OTHER, POINTS, SIGNAL, growth
+from ._parts.lemma_sides import both_sides
 from ._parts.presets import PAPER_FGM, Preset, SparseProblem, scaled
 from ._parts.two_phase_runs import frozen
 
@@ -52,12 +53,27 @@ ORDERS = {
 }
 """The lemma's ratio of both sides, and its words; all after clean training but F.9 and F.11."""
 AFTER = ("F.9", "F.11")
-POINTS, LEVELS = 120, (0.25, 0.5, 1.0)
+STAGES = (START, CLEAN, FGM, CONTROL)
+ALONG = "along clean training, with noise"
+"""The stage of rows about growth."""
+GROWTH = {
+    SIGNAL: ("Sure pairs grow by", "Theta(1/d)", "Theta(1/d), up to O(L_j/d)"),
+    MAXIMUM: ("No pair grows by more than", "O(1/d)", "O((1 + L_j)/d)"),
+    OTHER: ("Pairs outside S_pot grow by", "O(Gamma log d/d)", "Gamma O((log d + L_j)/d)"),
+    NOISE: ("Input noise adds", "O(Gamma sx^2 |<w_i, M_j>|/(d sigma_rho))",
+            "as much, and O(Gamma sx^2 L_j/d)"),
+}  # fmt: skip
+"""What grows, and its orders in phases I and II."""
 NAME = "purification/lemmas"
 
 
 def _claims() -> dict[str, Claim]:
     orders = {label: theorem(words, THEOREMS) for label, (_, words) in ORDERS.items()}
+    for label, (grows, phase) in LEMMAS.items():
+        what, *order = GROWTH[grows]
+        orders[label] = theorem(
+            f"Phase {'I' * phase}: {what} {order[phase - 1]} per step", THEOREMS
+        )
     return orders | {
         "C.20/1": ours("With constant 1 Lemma C.20's bound holds for more than 0.9 of the atoms "
                        "after training against FGM, and for fewer than half after clean training"),
@@ -73,10 +89,11 @@ def _claims() -> dict[str, Claim]:
 
 ABOUT = lab.About(
     paper="purification",
-    item="Theorem C.2, Lemmas C.7, C.19, C.20, E.2, F.11, Proposition F.8, Corollary F.2",
+    item="Theorem C.2, Lemmas C.7-C.11, C.14-C.17, C.19, C.20, E.2, F.11, Proposition F.8, "
+    "Corollary F.2",
     title="Both sides of the appendix's lemmas, and the constants they imply",
     seconds={"smoke": 4, "laptop": 30, "paper": 900},
-    looks=1,
+    looks=2,
     claims=_claims(),
 )
 
@@ -86,6 +103,7 @@ class Case(lab.Case):
 
     d: PositiveInt
     tests: PositiveInt = 300
+    points: PositiveInt = POINTS
     steps: PositiveInt | None = None
 
     @property
@@ -105,15 +123,16 @@ class Case(lab.Case):
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     dims, usual, some = {
-        "smoke": ((24, 32, 48), 2, {"tests": 20, "steps": 6}),
-        "laptop": ((192, 128, 96), 4, {}),
+        "smoke": ((24, 32, 48), 2, {"tests": 20, "points": 60, "steps": 6}),
+        "laptop": ((192, 128, 96), 8, {}),
         "paper": ((512, 384, 256, 192, 128), 5, {}),
     }[scale]
     return [Case(d=d, **some, **block) for d in dims for block in lab.blocks(seeds or usual, 4)]
 
 
 def compute(case: Case) -> pl.DataFrame:
-    """One row per seed and stage: left over right of each lemma, and shares that hold."""
+    """One row per seed and stage: both sides of each lemma, and shares that hold; and one per
+    seed, growth lemma and step of clean training."""
     problem = SparseProblem.draw(case.preset, case.seeds, f"{NAME}/{case.d}", case.tests)
     nets = problem.networks()
     stages = {START: frozen(nets)}
@@ -127,62 +146,20 @@ def compute(case: Case) -> pl.DataFrame:
         found = both_sides(problem, one, stages[CLEAN])
         row = {"seed": list(case.seeds), "stage": stage, "k": case.preset.data.k}
         rows.append(pl.DataFrame(row | {name: v.double().numpy() for name, v in found.items()}))
-    return pl.concat(rows)
-
-
-def both_sides(
-    problem: SparseProblem, nets: measures.Nets, clean: measures.Nets
-) -> dict[str, Tensor]:
-    """Left over right of every lemma, one number per replicate.
-
-    Args:
-        problem: the data.
-        nets: the networks at the stage.
-        clean: those after clean training, whose own atoms g_i the rest v_i is taken from.
-    """
-    x, z, M, w = problem.test_x, problem.test_z, problem.M, problem.w
-    d, k, m = problem.preset.data.d, problem.preset.data.k, nets.weight.shape[-2]
-    b = float(nets.bias.flatten()[0])
-    rules = measures.TicketRules.of(d, m)
-    A, keep = measures.coordinates(nets.weight, M), measures.alive(nets.weight)
-    plus = measures.potential_plus(A, rules, k, b)
-    sure = measures.sure_plus(A, w, k, b)
-    rest = measures.leftover(nets, x, z, A, plus)
-    steep = measures.coordinate_lipschitz(nets, x[:, :POINTS], z[:, :POINTS], A, LEVELS)
-    bound = measures.lipschitz_bound(A, plus, k)
-    before = measures.coordinates(clean.weight, M)
-    own = measures.potential_plus(before, rules, k, float(clean.bias.flatten()[0]))
-    v = A - torch.where(own, before, 0.0)
-    argument = linearity(problem, nets)
-    other = A.abs().masked_fill(plus, 0.0).amax(-1)
-    rates = measures.activation_probability(nets, x)
-
-    def alive_mean(values: Tensor) -> Tensor:
-        return measures.spread(values, 0.0, keep).mean
-
-    return {
-        "activation": alive_mean(rates) * d / k,
-        "near": measures.active(nets, x).near.double().mean(-1) / k,
-        "open": measures.active(nets, x).open.double().mean(-1),
-        "leftovers": measures.leftover_share(nets, rest),
-        "Lipschitz": (steep / bound).mean(-1),
-        "Lipschitz holds": (steep <= bound).double().mean(-1),
-        "Lipschitz excess": (steep - A.abs().sum(-2)).amax(-1) / A.abs().sum(-2).amax(-1),
-        "push": measures.label_parts(nets.weight, problem.direction).sum(-1) / (k * d),
-        "other coordinate": alive_mean(other) * d / k,
-        "rest": (v**2).sum(-1).mean(-1) * d / k**2,
-        "coupling": argument["linearity gap"] * d / (problem.preset.tau**2 * k**3.5),
-        "FGM floor": argument["FGM floor"],
-        "sure+ per atom": sure.sum((-2, -1)).double() / A.shape[-1],
-    }
+    along = growth(case.preset, case.seeds, f"{NAME}/{case.d} growth", case.points)
+    rows.append(along.with_columns(stage=pl.lit(ALONG), k=pl.lit(case.preset.data.k)))
+    return pl.concat(rows, how="diagonal_relaxed")
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    shown = table.filter(pl.col("stage") != START)
+    after = [stage for stage in STAGES if stage != START]
+    shown = table.filter(pl.col("stage").is_in(after))
+    orders = [(label, name) for label, (name, _) in ORDERS.items()]
+    orders.insert(2, ("C.19", "open"))
     charts: list[AnyChart] = [
         curves(shown, "d", name, "stage", title=f"{label}: {name}", x_title="dimension d",
                y_title="left / right, constants 1", log_x=True, log_y=True)
-        for label, (name, _) in ORDERS.items()
+        for label, name in orders
     ]  # fmt: skip
     shares = {"Lipschitz holds": "C.20: atoms with L_j below its bound",
               "leftovers": "C.19: leftovers of at most b/10",
@@ -193,7 +170,36 @@ def figure(table: pl.DataFrame) -> AnyChart:
                y_title="count" if "per atom" in name else "share", log_x=True)
         for name, title in shares.items()
     ]  # fmt: skip
-    return panels(charts, columns=3)
+    return stacked(panels(charts, columns=3), panels(_growth_charts(table), columns=3))
+
+
+def _growth_charts(table: pl.DataFrame) -> list[AnyChart]:
+    """What growth lemmas imply at each d, and along training at the largest."""
+    rows = at_growth(table)
+    words = {"y_title": "left / right, constants 1", "log_y": True}
+    found: list[AnyChart] = []
+    for phase in (1, 2):
+        mine = [lemma for lemma, (_, its) in LEMMAS.items() if its == phase]
+        title = f"Growth per step, phase {'I' * phase}"
+        found.append(curves(rows.filter(pl.col("lemma").is_in(mine)), "d", "constant", "lemma",
+                            title=title, x_title="dimension d", log_x=True, **words))  # fmt: skip
+    largest = table["d"].max()
+    along = table.filter((pl.col("stage") == ALONG) & (pl.col("d") == largest))
+    late = along.filter(pl.col("lemma").is_in([one for one in LEMMAS if LEMMAS[one][1] == 2]))
+    found.append(curves(late, "share", "constant", "lemma", title=f"Phase II, d = {largest}",
+                        x_title="share of clean training", **words))  # fmt: skip
+    return found
+
+
+def at_growth(table: pl.DataFrame) -> pl.DataFrame:
+    """The constant that each growth lemma needs in its phase: the largest for O, the least mean
+    for Theta; one row per seed, d and lemma."""
+    rows = table.filter((pl.col("stage") == ALONG) & pl.col("constant").is_finite())
+    signal = pl.col("lemma").is_in([one for one in LEMMAS if LEMMAS[one][0] == SIGNAL])
+    order = pl.when(signal).then(pl.col("constant")).otherwise(-pl.col("constant"))
+    keys = ["d", "seed", "lemma"]
+    worst = rows.with_columns(order=order).sort("order").unique(keys, keep="first")
+    return worst.drop("order").sort(keys)
 
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:
@@ -218,10 +224,18 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
                 for d, values in of(stage, column).items()}  # fmt: skip
 
     orders = [
-        claims.trend(label, slopes(at(label), "d", name), what=f"exponent of {name} in d")
+        implied(claims.trend(label, slopes(at(label), "d", name), what=f"exponent of {name} in d"),
+                at(label), name)
         for label, (name, _) in ORDERS.items()
-    ]
+    ]  # fmt: skip
+    grown = at_growth(table)
+    for label, (grows, _) in LEMMAS.items():
+        rows = grown.filter(lemma=label)
+        found = slopes(rows, "d", "constant") if rows["d"].n_unique() > 1 else None
+        what = f"exponent in d of the constant for {grows} growth"
+        orders.append(implied(claims.trend(label, found, what=what), rows))
     left, holds, floor = "what is left to the bound", "Lipschitz holds", "FGM floor"
+    excess = table["Lipschitz excess"].drop_nulls().to_list()
     pure, mixed = of(FGM, "sure+ per atom"), of(CONTROL, "sure+ per atom")
     more = {d: pure[d] - mixed[d] for d in pure}
     return [
@@ -234,6 +248,24 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         claims.above("F.2", beside("share, above 0.4", floor, FGM, 0.4, 1) |
                      beside("control, below 0.1", floor, CONTROL, 0.1, -1), 0, what=left),
         claims.above("C.2", more, 0.05, what="neurons in S_sure+ per atom, over the control's"),
-        claims.below("C.13", max(table["Lipschitz excess"].to_list(), default=None), 1e-4,
+        claims.below("C.13", max(excess, default=None), 1e-4,
                      what="largest L_j less sum_i |<w_i, M_j>|, over the latter"),
     ]  # fmt: skip
+
+
+def implied(verdict: Verdict, rows: pl.DataFrame, name: str = "") -> Verdict:
+    """The verdict with both sides and the constant at each d, means over seeds, in its note.
+
+    Args:
+        verdict: about the exponent.
+        rows: one per seed and d.
+        name: of the lemma's columns; those of a growth lemma are "left", "right" and "constant".
+    """
+    left, right, ratio = f"{name} left".strip(), f"{name} right".strip(), name or "constant"
+    said = [
+        f"at d = {d} {mean[left]:.3g} over {mean[right]:.3g}, constant {mean[ratio]:.3g}"
+        for (d,), some in sorted(rows.partition_by("d", as_dict=True).items())
+        for mean in some.select(left, right, ratio).mean().iter_rows(named=True)
+    ]
+    note = "; ".join(filter(None, (verdict.note, *said)))
+    return verdict.model_copy(update={"note": note})

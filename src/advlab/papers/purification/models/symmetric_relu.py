@@ -4,7 +4,7 @@ from math import sqrt
 
 import torch
 from jaxtyping import Float
-from pydantic import NonNegativeFloat, NonNegativeInt, PositiveFloat
+from pydantic import NonNegativeFloat
 from torch import Tensor, nn
 
 from ....core.config import Config
@@ -144,8 +144,6 @@ class BiasGrowth(Config):
     end: NonNegativeFloat
     noise: NonNegativeFloat = 0.0
     """The standard deviation of rho as a share of the bias."""
-    later: tuple[NonNegativeInt, PositiveFloat] | None = None
-    """(step, noise): another share after this step, as the asymptotic schedule has it."""
 
     def at(self, step: int) -> float:
         """b(t)"""
@@ -153,8 +151,7 @@ class BiasGrowth(Config):
 
     def noise_at(self, step: int) -> float:
         """The standard deviation of rho at a step."""
-        share = self.noise if self.later is None or step <= self.later[0] else self.later[1]
-        return share * self.at(step)
+        return self.noise * self.at(step)
 
     def __call__(self, model: nn.Module, step: int) -> None:
         net = model.skeleton if isinstance(model, Stack) else model

@@ -6,7 +6,7 @@ finite ones here work there; the paper's README lists every deviation.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil, log, sqrt
+from math import log, sqrt
 from typing import Literal
 
 import torch
@@ -20,7 +20,6 @@ from .....models import Stack
 from .....threats import Ball
 from .....threats.base import Norm
 from .....training import L2L3, Fit, Hook, ModelSchedule, NeuronCap, Penalize, Project, fit
-from ... import theory
 from ...data import Concept, SparseCoding
 from ...measures import label_direction
 from ...models import BiasGrowth, SymmetricReLU, pure_features
@@ -162,45 +161,6 @@ def scaled(d: int) -> Preset:
                 steps=round(adversarial.steps * (k / _K) ** 2),
             ),
         }
-    )
-
-
-def asymptotic(d: int, k: int, c0: float = 0.1, eta: float = 1.0, C: float = 0.05) -> Preset:
-    """The paper's own schedules at a finite size (sections 4.1 and C), open constants equal to 1.
-
-    The theorems say nothing of them at sizes that can be run, and networks learn little there: the
-    finite presets are what works. lambda is 0 below d = 16, where its formula is negative, and
-    there is no noise then either.
-
-    Args:
-        d: the dimension.
-        k: the sparsity.
-        c0: the width is d^(1 + c0).
-        eta: the learning rate.
-        C: the constant of the bias growth eta C/d.
-    """
-    facts = theory.regime(d, k, c0=c0, eta=eta)
-    sigma0, times = 1 / d, facts.times
-    start = theory.bias_start(d, sigma0)
-    noise, later = (
-        float(theory.noise_scale(t, 1.0, d, T_a=times["T_a"])) for t in (0.0, 2 * times["T_a"] + 1)
-    )
-    growth = BiasGrowth(
-        start=min(start, theory.bias_end(k)),
-        slope=eta * C / d,
-        end=theory.bias_end(k),
-        noise=noise,
-        later=(int(times["T_a"]), later) if later > 0 else None,
-    )
-    return Preset(
-        data=SparseCoding(n=30_000, d=d, k=k),
-        width=round(d ** (1 + c0)),
-        tau=facts.radius("robust", "l2"),
-        sigma0=sigma0,
-        bias=growth,
-        cap=None,
-        clean=Phase(lr=eta, penalty=facts.lam.value, steps=ceil(times["T_c"])),
-        adversarial=Phase(lr=eta, penalty=facts.lam.value, steps=ceil(times["T_g"])),
     )
 
 

@@ -111,7 +111,7 @@ class Case(ScaledCase):
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
-    usual, some = {"smoke": (2, TINY), "laptop": (16, {"d": 128}), "paper": (10, {})}[scale]
+    usual, some = {"smoke": (2, TINY), "laptop": (12, {"d": 128}), "paper": (10, {})}[scale]
     return [Case(**some, **block) for block in lab.blocks(seeds or usual, 1)]
 
 

@@ -130,7 +130,7 @@ class Case(lab.Case):
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     usual, some = {
         "smoke": (2, {"d": 32, "tests": 30, "steps": 8}),
-        "laptop": (16, {}),
+        "laptop": (12, {}),
         "paper": (10, {"d": 256, "tests": 1000}),
     }[scale]
     return [

@@ -10,6 +10,7 @@ import addresses
 import api_pages
 import cite_page
 import cli_page
+import finding_tables
 import notebook_pages
 import paper_pages
 from markdown_parts import Readable, slug, symbols
@@ -58,6 +59,8 @@ def on_page_markdown(markdown, page, config, files):
     text = addresses.relinked(markdown, ROOT / "docs" / uri, uri)
     if uri == "index.md":
         text = text.replace("<!-- counts -->", paper_pages.totals())
+    if uri == "findings.md":
+        text = finding_tables.with_tables(text)
     paper = uri.removesuffix(".md")
     return paper_pages.page(paper, text) if paper in ITEMS else text
 

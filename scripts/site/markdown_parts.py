@@ -16,6 +16,7 @@ _TAGS = (
 )
 _ANGLE = re.compile(rf"<(?!!--|/?(?:{_TAGS})\b|https?:|autoref\b)")
 _CODE_SPAN = re.compile(r"(`+[^`]*`+)")
+_STARS = re.compile(r"`+[^`]*`+|\\\*|\*+")
 _ITEM = re.compile(r"( *)(?:[-*+]|\d+[.)]) ")
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
 _QUIET = re.compile(r"(<(pre|code|math|script|style|svg)\b.*?</\2>|<[^>]+>)", re.DOTALL)
@@ -35,7 +36,10 @@ class _AsGitHub(Preprocessor):
     def run(self, lines: list[str]) -> list[str]:
         done: list[str] = []
         fenced = listed = False
+        emphasis: list[str] = []
         for line in lines:
+            if not line.strip() or line.lstrip().startswith(("|", "#")) or _ITEM.match(line):
+                emphasis = []
             if _FENCE.match(line):
                 fenced = not fenced
             elif not fenced:
@@ -48,16 +52,46 @@ class _AsGitHub(Preprocessor):
                     listed = True
                 elif line.strip() and not line.startswith(" "):
                     listed = listed and bool(done and done[-1].strip())
-                line = line if code else _escaped(line)
+                line = line if code else _escaped(line, emphasis)
             done.append(line)
         return done
 
 
-def _escaped(line: str) -> str:
-    parts = _CODE_SPAN.split(line)
+def _escaped(line: str, emphasis: list[str]) -> str:
+    parts = _CODE_SPAN.split(_stars(line, emphasis))
     return "".join(
         part if place % 2 else _ANGLE.sub("&lt;", part) for place, part in enumerate(parts)
     )
+
+
+def _stars(line: str, emphasis: list[str]) -> str:
+    """Stars that GitHub takes as letters, as in `w* and R*(eps)`, escaped.
+
+    Args:
+        line: of a paragraph.
+        emphasis: the runs of stars that are open, from the lines before; kept up to date.
+    """
+
+    def kept(found: re.Match[str]) -> str:
+        run, before, after = found[0], line[: found.start()][-1:], line[found.end() :][:1]
+        if run[0] != "*" or (not line[: found.start()].strip() and after == " "):  # a list's
+            return run
+        if before != "_" and run in emphasis and _flanks(after, before):
+            emphasis.remove(run)
+        elif before != "_" and _flanks(before, after):
+            emphasis.append(run)
+        else:
+            return run.replace("*", "\\*")
+        return run
+
+    return _STARS.sub(kept, line)
+
+
+def _flanks(outer: str, inner: str) -> bool:
+    """CommonMark: whether a run between two letters belongs to the inner one."""
+    if not inner or inner.isspace():
+        return False
+    return inner.isalnum() or not outer or not outer.isalnum()
 
 
 class _Formula(InlineProcessor):

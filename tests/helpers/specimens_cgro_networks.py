@@ -84,7 +84,7 @@ def ladder_table(power: float = 1.0, start: float = 3.0) -> pl.DataFrame:
     """The robust error of all points falls through 0.1 at width start 2^(power (D - 5))."""
     parts = []
     for d, widths in trained_lower_bound.LADDER.items():
-        rows = cross(part=["ladder"], d=[d], width=widths, seed=range(12))
+        rows = cross(part=["ladder"], d=[d], width=widths, seed=range(6))
         middle = start * 2 ** (power * (d - 5)) * wobble(rows, 0.02, d)
         error = (0.1 - 0.25 * (rows["width"] / middle).log() / np.log(2)).clip(0, 0.5)
         parts.append(rows.with_columns(pl.Series("robust train", error)))

@@ -59,6 +59,7 @@ ABOUT = lab.About(
     },
 )  # fmt: skip
 NAME = "cgro/trained lower bound, 12 seeds"
+LADDER_NAME = "cgro/trained lower bound decisive"
 DELTA, HEIGHT, MU = 0.3, 0.28, 0.1
 LADDER = {5: (1, 2, 4, 8), 6: (2, 4, 8, 16), 7: (4, 8, 16, 32), 8: (8, 16, 32, 64)}
 BALL = Ball(norm="l2", radius=DELTA)
@@ -83,10 +84,10 @@ class Case(lab.Case):
 
 
 def recipe(scale: lab.Scale, seeds: int | None = None) -> list[Case]:
-    usual, dims, ladder, steps = {
-        "smoke": (3, (7,), {4: (1, 2), 5: (1, 2)}, 10),
-        "laptop": (12, (8, 9, 10), LADDER, 1000),
-        "paper": (24, (8, 9, 10, 11), LADDER, 3000),
+    usual, few, dims, ladder, steps = {
+        "smoke": (3, 3, (7,), {4: (1, 2), 5: (1, 2)}, 10),
+        "laptop": (12, 6, (8, 9, 10), LADDER, 1000),
+        "paper": (24, 24, (8, 9, 10, 11), LADDER, 3000),
     }[scale]
     parts: tuple[Literal["sample", "all"], ...] = ("sample", "all")
     wanted = [(part, d, 2 * d) for d in dims[::-1] for part in parts]
@@ -94,7 +95,7 @@ def recipe(scale: lab.Scale, seeds: int | None = None) -> list[Case]:
     return [
         Case(part=part, d=d, width=width, steps=steps, **block)  # type: ignore[arg-type]
         for part, d, width in (*wanted, *rungs)
-        for block in lab.blocks(seeds or usual, 6)
+        for block in lab.blocks(seeds or (few if part == "ladder" else usual), 6)
     ]
 
 
@@ -123,7 +124,8 @@ def compute(case: Case) -> pl.DataFrame:
 
 def _rngs(case: Case, *name: object) -> Rngs:
     part = "sample" if case.part == "sample" else "all"
-    return generators(NAME, *name, part, case.d, seeds=case.seeds)
+    stream = LADDER_NAME if case.part == "ladder" else NAME
+    return generators(stream, *name, part, case.d, seeds=case.seeds)
 
 
 def least_widths(table: pl.DataFrame, mu: float = MU) -> pl.DataFrame:

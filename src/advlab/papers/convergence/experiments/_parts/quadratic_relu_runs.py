@@ -26,7 +26,8 @@ from ...theory.kernels import gram
 from ...theory.quadratic_floor import quadratic_floor
 from .two_layer_runs import PASSES_PER_STEP, AttackName, maps
 
-NAME = "convergence/quadratic_relu, 60 draws of features"
+NAME = "convergence/quadratic_relu decisive"
+FEATURES = "convergence/quadratic_relu, 60 draws of features"
 SIGMA = "quadratic_relu"
 ASCENT = PGD(steps=3, step_size=0.5, random_start=False, jump=False)
 D, LINES, SEPARATION, DELTA = 3, 10, 0.45, 0.05
@@ -59,7 +60,7 @@ def feature_rows(case: Case) -> list[dict]:
     """Theorem C.1: h interpolates six points, and M random features stand for it."""
     rows = []
     for seed in case.seeds:
-        rng = generator(NAME, "features", case.d, seed)
+        rng = generator(FEATURES, case.d, seed)
         x, y = Sphere(n=6, d=case.d).sample(rng)
         h = theory.Expansion(
             theory.get_activation(SIGMA),

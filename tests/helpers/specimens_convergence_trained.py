@@ -263,10 +263,14 @@ def in_ball() -> Specimen:
         measured=("first", "least", "found", "linear", "bound"),
         controls={
             "no training": Null(
-                _with(table, EVERYWHERE, least=pl.col("first")), ("4a", "4b", "4c")),
+                _with(table, EVERYWHERE, least=pl.col("first")), ("4a", "4b", "4c", "4f")),
             "one attack that does not converge": Null(
-                _with(table, cell, least=pl.col("found") + 0.1), ("4a", "4b")),
-            "a run that diverged": Null(_with(table, cell, least=float("nan")), ("4a", "4b")),
+                _with(table, cell, least=pl.col("found") + 0.1), ("4a", "4b", "4f")),
+            "a run that diverged": Null(
+                _with(table, cell, least=float("nan")), ("4a", "4b", "4f")),
+            "one width that does not get there": Null(
+                _with(table, cell & (pl.col("width") == 256), least=pl.col("found") + 0.1),
+                ("4f",)),
             "a search that misses the best network": Null(
                 _with(table, EVERYWHERE, least=pl.col("least") + 0.1, found=pl.col("found") + 0.1),
                 ("4b", "4d")),

@@ -12,11 +12,14 @@ that its proofs leave, everything here is computed and nothing is chosen after t
 3. the network W* that Theorem 5.2 makes of the function, on the very start that is trained;
 4. eight trainings, audited against W*.
 
-Panels: the promise eps, the proved bound (Theorem 5.1 with ||W* - W_0|| and the robust loss of W*
-as found), the audited bound on the mean loss, and what was measured, against PGD. Last: the
-distance from the start, over R(eps), for all attacks. Data and attacks are those of `any_attack`,
-but points are 0.9 apart. float64. Beyond three dimensions the robust loss of W* is a lower bound,
-found by PGD.
+A row for each of eps, n, d and delta, which are moved one at a time; a column for each step. First
+R(eps) of a draw, the largest, and ||W* - W_0||; then the width m and the steps T that the largest
+gives; then losses. These are the promise eps, the proved bound (Theorem 5.1 with ||W* - W_0|| and
+the robust loss of W* as found) and, the largest over the attacks, the audited bound on the mean
+loss, the mean loss and the least loss; last the least loss of the attack where it is smallest.
+Below: the least loss over eps, and the distance from the start over R(eps), attack by attack. Data
+and attacks are those of `any_attack`, but points are 0.9 apart. float64. Beyond three dimensions
+the robust loss of W* is a lower bound, found by PGD.
 """
 
 from typing import Literal
@@ -75,12 +78,19 @@ SWEEPS: dict[str, tuple[float, ...]] = {
 }
 SETTING = ["eps", "n", "d", "radius"]
 TITLES = {"eps": "eps", "n": "n", "d": "d", "radius": "delta"}
-LINES = {
+NORMS = {
+    "norm": "R(eps) of a draw",
+    "largest": "largest, gives m",
+    "distance": "||W* - W_0||",
+}
+SIZES = {"m": "width m", "T": "steps T"}
+LOSSES = {
     "eps": "promised: eps",
     "proved": "proved",
     "audited": "audited, of the mean",
     "mean": "mean L_A",
-    "least": "min L_A",
+    "least": "min L_A, largest",
+    "lowest": "min L_A, smallest",
 }
 
 
@@ -103,26 +113,66 @@ def compute(case: Case) -> pl.DataFrame:
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    pgd = table.filter(attack="pgd")
-    # Every sweep leaves the other settings as they are, so those are the most frequent.
-    base = {name: pgd[name].mode().sort()[0] for name in SETTING}
-    long = pl.concat(
-        pgd.select(*SETTING, "seed", value=pl.col(name).cast(pl.Float64), what=pl.lit(words))
-        for name, words in LINES.items()
-    )
-    sweeps = {
-        name: long.filter(*(pl.col(other) == base[other] for other in SETTING if other != name))
-        for name in SETTING
-    }
+    """A row for each sweep, a column for each step of the corollary; then each attack."""
+    steps = _steps(table)
     charts: list[AnyChart] = [
         curves(
-            rows, name, "value", "what", x_title=TITLES[name], y_title="loss",
-            title=f"{TITLES[name]} varied; trained against PGD",
+            rows, name, "value", what, x_title=TITLES[name], y_title=axis, log_y=what == "sizes",
+            title=f"{TITLES[name]} varied: {words}",
         )
-        for name, rows in sweeps.items()
-        if rows[name].n_unique() > 1
+        for name in SETTING
+        for what, (words, axis, long) in steps.items()
+        if (rows := _sweep(long, name))[name].n_unique() > 1
     ]  # fmt: skip
-    return panels([*charts, _distances(table)])
+    return panels([*charts, _attacks(table), _distances(table)])
+
+
+def _steps(table: pl.DataFrame) -> dict[str, tuple[str, str, pl.DataFrame]]:
+    """R(eps), what it gives and the losses: by colour, with words, axis and rows."""
+    run, col = [*SETTING, "seed"], pl.col
+    kernel = table.filter(attack="pgd").with_columns(largest=col("norm").max().over(SETTING))
+    most = table.group_by(*run, maintain_order=True).agg(
+        col("proved", "audited", "mean", "least").max(), lowest=col("least").min()
+    )
+    return {
+        "norms": ("R of the kernel", "R", _long(kernel, NORMS, "norms")),
+        "sizes": ("m and T", "m, T", _long(kernel, SIZES, "sizes")),
+        "losses": ("losses", "loss", _long(most, LOSSES, "losses")),
+    }
+
+
+def _long(rows: pl.DataFrame, lines: dict[str, str], what: str) -> pl.DataFrame:
+    """Columns one below the other, each under its words in the column `what`."""
+    return pl.concat(
+        rows.select(
+            *SETTING, "seed", pl.lit(words).alias(what), value=pl.col(name).cast(pl.Float64)
+        )
+        for name, words in lines.items()
+    )
+
+
+def _sweep(rows: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Where nothing else was moved: other settings are the most frequent."""
+    others = [other for other in SETTING if other != name]
+    return rows.filter(*(pl.col(other) == rows[other].mode().sort()[0] for other in others))
+
+
+def _attacks(table: pl.DataFrame) -> AnyChart:
+    """min L_A over eps for each attack: on average over settings, and the largest."""
+    each = table.with_columns(ratio=pl.col("least") / pl.col("eps")).group_by(
+        "attack", "seed", maintain_order=True
+    )
+    over = pl.concat(
+        each.agg(ratio=value).with_columns(settings=pl.lit(words))
+        for words, value in {
+            "mean": pl.col("ratio").mean(),
+            "largest": pl.col("ratio").max(),
+        }.items()
+    )
+    return points(
+        over, "attack", "ratio", "settings", theory=pl.DataFrame({"ratio": [1.0]}),
+        title="least loss, all settings", x_title="trained against", y_title="min L_A / eps",
+    )  # fmt: skip
 
 
 def _distances(table: pl.DataFrame) -> AnyChart:

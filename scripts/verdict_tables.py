@@ -13,6 +13,7 @@ is listed from papers/<paper>/changes.toml, which holds each former verdict and 
 import json
 import re
 import sys
+import textwrap
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,13 +23,16 @@ from advlab import lab
 from advlab.lab.summary import kept_result
 from advlab.papers import EXPERIMENTS
 from advlab.report import Result, Verdict
-from advlab.report.formatting import plural, scope
+from advlab.report.formatting import plural, scope, scope_parts
 from advlab.report.page import KINDS, OUTCOMES
 
 ROOT = Path(__file__).parent.parent
 PAPERS = ROOT / "src" / "advlab" / "papers"
 SCALES = ("laptop", "paper")
 """A smoke run decides nothing and has no place in a table."""
+
+SAMPLE = "generalization/fig5/4a"
+"""The verdict that docs/start.md explains."""
 
 
 def papers() -> list[str]:
@@ -114,11 +118,20 @@ def counts(*of: str) -> list[str]:
 
 def facts(result: Mapping[str, Any]) -> list[str]:
     """What ran, and the scope that its verdicts share."""
+    return [f"**`{result['experiment']}`** ({ran(result)}). {'; '.join(reached(result))}".rstrip()]
+
+
+def ran(result: Mapping[str, Any]) -> str:
+    """Scale, seeds and commit. Seconds depend on the machine, and on what else it does."""
+    commit, _, changed = result["commit"].partition("-")
+    commit = f"{commit[:12]}{' with changes' if changed else ''}"
+    return f"{result['scale']} scale, {plural(result['seeds'], 'seed')}, commit {commit}"
+
+
+def reached(result: Mapping[str, Any]) -> list[str]:
+    """The scope that the verdicts share: assumptions, what was reduced, earlier looks."""
     nothing = {"id": "", "claim": "", "outcome": "undecided", "measured": None, "rule": ""}
-    shared = scope(Verdict(**nothing, scope=result["scope"]))
-    said = f"{result['scale']} scale, {plural(result['seeds'], 'seed')}"
-    said += f", {result['seconds']:.0f} s of computing, commit {result['commit'][:12]}"
-    return [f"**`{result['experiment']}`** ({said}). {shared}".rstrip()]
+    return scope_parts(Verdict(**nothing, scope=result["scope"]))
 
 
 def rows(result: Mapping[str, Any]) -> list[str]:
@@ -183,6 +196,17 @@ def written(text: str, sections: Mapping[str, str]) -> str:
     return text
 
 
+def sample(id: str) -> str:
+    """A verdict as `advlab run --verbose` prints it."""
+    one = verdicts(id.split("/")[0])[id]
+    rule = textwrap.wrap(f"measured {measured(one)}; rule: {one.rule}", 85)
+    lines = [
+        f"{one.outcome}  {one.id}  {one.claim}  ({one.kind})",
+        *(f"    {line}" for line in rule),
+    ]
+    return "\n".join(["```text", *lines, "```"])
+
+
 def pages() -> dict[Path, str]:
     """Every page with such tables, as it should be."""
     found = {
@@ -190,6 +214,7 @@ def pages() -> dict[Path, str]:
         for paper in papers()
     }
     found[ROOT / "CHANGELOG.md"] = {"verdict changes": listed()}
+    found[ROOT / "docs" / "start.md"] = {f"verdict {SAMPLE}": sample(SAMPLE)}
     return {path: written(path.read_text(encoding="utf-8"), parts) for path, parts in found.items()}
 
 

@@ -66,8 +66,15 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def on_page_content(html, page, config, files):
-    """Formulas of the papers with their symbols."""
-    return symbols(html) if page.file.src_uri.startswith(TYPESET) else html
+    """Formulas of the papers with their symbols, in the table of contents too."""
+    if not page.file.src_uri.startswith(TYPESET):
+        return html
+    links = list(page.toc)
+    while links:
+        link = links.pop()
+        link.title = symbols(link.title)
+        links += link.children
+    return symbols(html)
 
 
 def on_post_build(config):

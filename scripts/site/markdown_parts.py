@@ -2,6 +2,7 @@
 
 import html
 import re
+from typing import Literal
 
 from markdown import Extension, Markdown
 from markdown.inlinepatterns import InlineProcessor
@@ -95,14 +96,12 @@ def _flanks(outer: str, inner: str) -> bool:
 
 
 class _Formula(InlineProcessor):
-    def __init__(self, pattern: str, md: Markdown, display: str = "inline"):
+    def __init__(self, pattern: str, md: Markdown, display: Literal["inline", "block"] = "inline"):
         super().__init__(pattern, md)
         self.display = display
 
     def handleMatch(self, m: re.Match[str], data: str):  # pyright: ignore
-        drawn = str(maths(html.unescape(m[1])))
-        drawn = drawn.replace('display="inline"', f'display="{self.display}"', 1)
-        place = self.md.htmlStash.store(drawn)
+        place = self.md.htmlStash.store(str(maths(html.unescape(m[1]), self.display)))
         return place, m.start(0), m.end(0)
 
 

@@ -125,6 +125,7 @@ def _experiment(name: str, result: Mapping[str, Any] | None, uri: str) -> list[s
     known = lab.load(name)
     about, item = known.about, name.partition("/")[2]
     heading = about.title if about.title.startswith(about.item) else f"{about.item}: {about.title}"
+    heading = heading[:1].upper() + heading[1:]
     lines = [
         "",
         f"## {heading} {{ #{item} }}",
@@ -137,8 +138,9 @@ def _experiment(name: str, result: Mapping[str, Any] | None, uri: str) -> list[s
     takes = f" (laptop scale, about {duration(laptop)} on two cores)" if laptop else ""
     lines += [f"`advlab run {name}`{takes}", ""]
     if result:
-        facts, *_ = tables.facts(result)
-        lines += [facts.replace(f"**`{name}`** ", "Run: ", 1), "", *tables.rows(result), ""]
+        lines += [f"The claims of the stored run ({tables.ran(result)}):", ""]
+        lines += ['<div class="verdicts" markdown="1">', "", *tables.rows(result), "", "</div>", ""]
+        lines += _scope(tables.reached(result))
     else:
         lines += ["No run of laptop scale is stored for its present rules. Its claims:", ""]
         lines += [f"- `{id}` ({claim.kind}): {claim.words}" for id, claim in about.claims.items()]
@@ -149,6 +151,14 @@ def _experiment(name: str, result: Mapping[str, Any] | None, uri: str) -> list[s
             more = relative(one.docs.removeprefix("docs/"), uri)
             lines += [f"- Finding on `{id}`: {one.finding} [More]({more})"]
     return lines
+
+
+def _scope(parts: list[str]) -> list[str]:
+    """What the run assumed and reached, to be opened."""
+    if not parts:
+        return []
+    head = '<details markdown="1"><summary>What the run assumes, and what it reached</summary>'
+    return [head, "", *(f"- {part}" for part in parts), "", "</details>", ""]
 
 
 def _picture(name: str, decided: bool) -> list[str]:

@@ -18,6 +18,7 @@ class Paper(Config):
         authors: as printed, in order.
         venue: where and when it appeared.
         url: where it can be read.
+        label: a word or two for menus, if its short name is not a word.
         story: one paragraph: the question, the answer, and how the experiments follow it.
         experiments: names of its experiments in the order of the story.
     """
@@ -26,6 +27,7 @@ class Paper(Config):
     authors: tuple[str, ...] = ()
     venue: str = ""
     url: str = Field(default="", pattern=r"^(https://.*)?$")
+    label: str = ""
     story: str = ""
     experiments: tuple[str, ...] = ()
 

@@ -25,6 +25,11 @@ def interval(verdict: Verdict) -> str:
 
 
 def scope(verdict: Verdict) -> str:
+    """The parts of a scope in a line."""
+    return "; ".join(scope_parts(verdict))
+
+
+def scope_parts(verdict: Verdict) -> list[str]:
     """Assumptions and what was reached of them, what was reduced, and earlier looks.
 
     Sizes stand with the settings of the experiment.
@@ -35,7 +40,7 @@ def scope(verdict: Verdict) -> str:
         parts.append(f"reduced: {found.reduced}")
     if found.looks:
         parts.append(f"{plural(found.looks, 'earlier look')}, on other seeds")
-    return "; ".join(parts)
+    return parts
 
 
 def shared_scope(verdicts: Sequence[Verdict]) -> str:

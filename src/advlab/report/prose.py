@@ -6,7 +6,7 @@ Nothing of it can become markup of its own: raw HTML is escaped, and MathML is c
 import inspect
 import re
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 from xml.etree import ElementTree
 
 from latex2mathml.converter import convert
@@ -49,17 +49,18 @@ def markdown(text: str) -> Markup:
     return Markup(_documents().render(text).strip())
 
 
-def maths(latex: str) -> Markup:
+def maths(latex: str, display: Literal["inline", "block"] = "inline") -> Markup:
     """A formula in LaTeX as MathML, which browsers draw by themselves.
 
     What cannot be read stays as it was typed.
 
     Args:
         latex: what stands between the dollars.
+        display: in a line of words, or on lines of its own, where limits stand below their sums.
     """
     source = latex.replace("<", r"\lt ").replace(">", r"\gt ").replace("&", r"\& ")
     try:
-        text = convert(source)
+        text = convert(source, display=display)
         tree = ElementTree.fromstring(text)
     except Exception:  # the converter raises whatever it stumbles on
         return Markup("<code>{}</code>").format(latex)
@@ -86,7 +87,18 @@ def _documents() -> MarkdownIt:
     )
     reader.add_render_rule("link_open", _link_open)
     reader.add_render_rule("link_close", _link_close)
+    reader.inline.ruler.before("emphasis", "star_below", _star_below)
     return _with_maths(reader)
+
+
+def _star_below(state: Any, silent: bool) -> bool:
+    """The star of `L_*(W_*)` is an index."""
+    if not state.src.startswith("_*", state.pos):
+        return False
+    if not silent:
+        state.pending += "_*"
+    state.pos += 2
+    return True
 
 
 def _with_maths(reader: MarkdownIt) -> MarkdownIt:

@@ -58,7 +58,10 @@ def test_images_are_attacked_with_channels_last_and_judged_as_given():
     assert torch.equal(rows.worst, found.loss)
     assert accounts(rows.members) == accounts(results)
     with torch.no_grad():
-        assert torch.equal(margin(net(found.x), y)[rows.broken], found.loss[rows.broken])
+        again = margin(net(found.x), y)[rows.broken]
+    # Processors add up the rows of another batch in another order.
+    torch.testing.assert_close(again, found.loss[rows.broken], rtol=1e-5, atol=1e-6)
+    assert (again >= 0).all()
     seen.clear()
     advlab.evaluate(net, x, y, ball, AutoAttack(**SHORT), certificates=())
     assert sum(_channels_last(seen)) > 0.9 * len(seen)

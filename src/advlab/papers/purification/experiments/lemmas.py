@@ -197,9 +197,11 @@ def at_growth(table: pl.DataFrame) -> pl.DataFrame:
     rows = table.filter((pl.col("stage") == ALONG) & pl.col("constant").is_finite())
     signal = pl.col("lemma").is_in([one for one in LEMMAS if LEMMAS[one][0] == SIGNAL])
     order = pl.when(signal).then(pl.col("constant")).otherwise(-pl.col("constant"))
-    keys = ["d", "seed", "lemma"]
-    worst = rows.with_columns(order=order).sort("order").unique(keys, keep="first")
-    return worst.drop("order").sort(keys)
+    worst = (
+        rows.with_columns(order=order).sort("order").unique(["d", "seed", "lemma"], keep="first")
+    )
+    ranks = pl.DataFrame({"lemma": list(LEMMAS)}).with_row_index("rank")
+    return worst.join(ranks, on="lemma").sort("d", "seed", "rank").drop("order", "rank")
 
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:

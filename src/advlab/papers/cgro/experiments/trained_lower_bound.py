@@ -59,7 +59,6 @@ ABOUT = lab.About(
     },
 )  # fmt: skip
 NAME = "cgro/trained lower bound, 12 seeds"
-LADDER_NAME = "cgro/trained lower bound decisive"
 DELTA, HEIGHT, MU = 0.3, 0.28, 0.1
 LADDER = {5: (1, 2, 4, 8), 6: (2, 4, 8, 16), 7: (4, 8, 16, 32), 8: (8, 16, 32, 64)}
 BALL = Ball(norm="l2", radius=DELTA)
@@ -124,8 +123,7 @@ def compute(case: Case) -> pl.DataFrame:
 
 def _rngs(case: Case, *name: object) -> Rngs:
     part = "sample" if case.part == "sample" else "all"
-    stream = LADDER_NAME if case.part == "ladder" else NAME
-    return generators(stream, *name, part, case.d, seeds=case.seeds)
+    return generators(NAME, *name, part, case.d, seeds=case.seeds)
 
 
 def least_widths(table: pl.DataFrame, mu: float = MU) -> pl.DataFrame:

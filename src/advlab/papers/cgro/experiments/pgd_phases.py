@@ -57,7 +57,6 @@ ABOUT = lab.About(
     item="Section 7, PGD in training",
     title="A phase diagram of PGD training: radius, noise and N",
     seconds={"smoke": 3, "laptop": 55, "paper": 1500},
-    looks=1,
     claims={
         "robust": ours("Where noise patches are at most as long as the signal, training at 0.1, "
                        "0.3 and 0.5 alpha is robust: test error under PGD is below 5 % at every N"),
@@ -75,7 +74,7 @@ ABOUT = lab.About(
                   "its noise goes like N^p with p from 0.1 to 0.3, not 1/3"),
     },
 )  # fmt: skip
-NAME = "cgro/pgd phases, 24 seeds at alpha/2"
+NAME, MIDDLE_NAME = "cgro/pgd phases decisive", "cgro/pgd phases, 24 seeds at alpha/2"
 
 
 class Case(lab.Case):
@@ -92,6 +91,10 @@ class Case(lab.Case):
     @property
     def cells(self) -> list[tuple[float, int]]:
         return [(noise, seed) for noise in self.noise for seed in self.seeds]
+
+    @property
+    def stream(self) -> str:
+        return MIDDLE_NAME if self.radius == MIDDLE else NAME
 
     def law(self, noise: float) -> Patches:
         usual = Patches.scaled(n=self.n, d=self.d)
@@ -123,8 +126,8 @@ def compute(case: Case) -> pl.DataFrame:
     """All noises and seeds of one N and radius as one stack; one row per network, at the end."""
     laws = [case.law(noise) for noise, _ in case.cells]
     alpha = laws[0].alpha
-    # The same directions at every radius and noise.
-    rngs = [rng for _ in case.noise for rng in generators(NAME, case.n, seeds=case.seeds)]
+    # The same directions at every noise, and at every radius but the middle one.
+    rngs = [rng for _ in case.noise for rng in generators(case.stream, case.n, seeds=case.seeds)]
     starts = [case.d**-0.5] * len(laws)
     problem = patch_law.draw_stack(laws, FILTERS, starts, rngs)
     longer = torch.tensor([max(1.0, noise) for noise, _ in case.cells], dtype=torch.float64)
@@ -140,7 +143,7 @@ def compute(case: Case) -> pl.DataFrame:
 
 def _errors(case: Case, state: PGDState, radius: Tensor) -> dict[str, np.ndarray]:
     """Clean errors, and those that PGD with restarts finds at the training radius."""
-    fresh = [rng for _ in case.noise for rng in generators(NAME, "fresh", seeds=case.seeds)]
+    fresh = [rng for _ in case.noise for rng in generators(case.stream, "fresh", seeds=case.seeds)]
     tested = test_inputs(state, FreshNoise.draw(state, case.tested, fresh))
     model, ones = network(state), torch.ones_like(tested[:, :, 0, 0])
     walk, unit = PGD(steps=20, step_size=0.2, restarts=case.restarts), Ball("l2", 1.0)
@@ -153,7 +156,7 @@ def _errors(case: Case, state: PGDState, radius: Tensor) -> dict[str, np.ndarray
         with torch.no_grad():
             clean = loss(rows)
         rngs = [rng for _ in case.noise
-                for rng in generators(NAME, "attack", name, seeds=case.seeds)]  # fmt: skip
+                for rng in generators(case.stream, "attack", name, seeds=case.seeds)]  # fmt: skip
         worst = torch.stack([one(loss, rows, unit, rng=rngs).loss for one in (first, walk)])
         for kind, values in (("clean", clean), ("robust", worst.amax(0))):
             broken = (values >= 0).double().reshape(y.shape).mean(1)

@@ -6,6 +6,7 @@
 import ast
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import polars as pl
@@ -86,3 +87,20 @@ def test_a_long_table_is_thinned_and_still_compared(tmp_path):
     share, largest = other.different["x"]
     assert share == 1.0
     assert largest == pytest.approx(1e-6, rel=1e-3)
+
+
+def test_every_published_refutation_is_explained():
+    known = tomllib.loads((ROOT / "src/advlab/papers/findings.toml").read_text(encoding="utf-8"))
+    stored = [
+        (f"{result['experiment']}/{one['id']}", one["outcome"])
+        for file in (ROOT / "src/advlab/papers").glob("*/verdicts.json")
+        for result in json.loads(file.read_text(encoding="utf-8"))
+        for one in result["verdicts"]
+    ]
+    refuted = [name for name, outcome in stored if outcome == "refuted"]
+    assert refuted
+    assert [name for name in refuted if name not in known] == []
+    sections = re.findall("^## (.*)$", (ROOT / "docs/findings.md").read_text("utf-8"), re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in sections}
+    gone = {one["docs"] for one in known.values()} - {f"docs/findings.md#{one}" for one in anchors}
+    assert gone == set()

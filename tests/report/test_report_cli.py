@@ -1,15 +1,21 @@
 """`advlab report`: which results it takes, what it says, and its exit codes."""
 
+import shutil
 import subprocess
 import sys
+from pathlib import Path
 
+import polars as pl
 import pytest
 import typer
 from sample_results import convergence, lasso, quick
 
 from advlab.cli import report as verb
 from advlab.core.errors import AdvlabError
+from advlab.lab import summary
 from advlab.report import Result
+
+RESULTS = Path(__file__).parents[2] / "results"
 
 
 def store(out, result: Result) -> None:
@@ -123,3 +129,27 @@ except SystemExit as stop:
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, check=False)
     assert done.returncode == 0
     assert (tmp_path / "a" / "b.html").exists()
+
+
+def test_summaries_are_shown_without_a_run(tmp_path, place):
+    folder = tmp_path / "results"
+    folder.mkdir()
+    shutil.copy(RESULTS / "purification" / "fig3.parquet", folder / "fig3.parquet")
+    assert call({"stores": [folder], "to": place["to"]}) == 0
+    page = place["to"].read_text()
+    kept = summary.read(folder / "fig3.parquet").result
+    assert kept.title in page
+    assert "<svg" in page
+    assert "purification/fig3/zero" in page
+    # Two such folders are the same.
+    assert call({"stores": [folder, folder], "to": place["to"]}) == 0
+
+
+def test_a_summary_never_says_what_is_imported(tmp_path, place, monkeypatch):
+    (tmp_path / "intruder.py").write_text("raise SystemExit('imported')")
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "results"
+    foreign = quick().model_copy(update={"experiment": "intruder", "verdicts": []})
+    summary.write(foreign, pl.DataFrame({"x": [1.0]}), folder / "a.parquet")
+    assert call({"stores": [folder], "to": place["to"]}) == 0
+    assert foreign.title in place["to"].read_text()

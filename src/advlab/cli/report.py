@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 if TYPE_CHECKING:
+    from ..lab.summary import Summary
     from ..report import Result
     from ..report.bibliography import Paper
     from ..report.findings import Finding
@@ -21,7 +22,10 @@ _REFUTED = 1
 def report(
     stores: Annotated[
         list[Path] | None,
-        typer.Argument(help="A folder of runs instead of --out, or two to compare."),
+        typer.Argument(
+            help="A folder of runs, or of summaries such as `results`, instead of --out; two to "
+            "compare."
+        ),
     ] = None,
     out: Annotated[Path, typer.Option(help="The folder that holds all runs.")] = Path("runs"),
     to: Annotated[Path, typer.Option(help="The page to write.")] = Path("report.html"),
@@ -32,8 +36,10 @@ def report(
 ) -> None:
     """Make one HTML page of every result: figures, claims, verdicts and where they came from.
 
-    Two folders are shown side by side: which verdicts and numbers moved. The exit code is 1 if a
-    claim is refuted and not listed as a known finding, or if the verdicts of two folders differ.
+    Two folders are shown side by side: which verdicts and numbers moved. `results` of the
+    repository holds summaries of the published runs: their page is made without a run, with the
+    figures of the tables that are kept whole. The exit code is 1 if a claim is refuted and not
+    listed as a known finding, or if the verdicts of two folders differ.
 
     Examples:
 
@@ -42,6 +48,8 @@ def report(
       advlab report --out runs --to report.html
       advlab report --scale paper
       advlab report runs-before runs-after --to comparison.html
+      advlab report results --to published.html
+      advlab report runs results --to comparison.html
     """
     from ..core.errors import AdvlabError
     from ..report.page import write_report
@@ -54,7 +62,7 @@ def report(
     if len(folders) == 2:
         _compare(folders[0], folders[1], scale, to)
         return
-    results = _some(folders[0], scale)
+    results = _some(folders[0], scale, draw=True)
     known, papers = known_findings(), bibliography()
     write_report(results, to, known, papers, printed())
     _print_counts(results)
@@ -84,11 +92,11 @@ def _compare(first: Path, second: Path, scale: str | None, to: Path) -> None:
         raise typer.Exit(_REFUTED)
 
 
-def _some(out: Path, scale: str | None) -> "list[Result]":
-    """The results of a store; an error if there are none."""
+def _some(out: Path, scale: str | None, draw: bool = False) -> "list[Result]":
+    """The results of a store, or of a folder of summaries; an error if there are none."""
     from ..core.errors import AdvlabError
 
-    results = _read(out, scale)
+    results = _read(out, scale) or _summaries(out, scale, draw)
     if not results:
         raise AdvlabError(
             f"results in {out}" + (f" at {scale} scale" if scale else ""),
@@ -145,6 +153,44 @@ def _read(out: Path, scale: str | None) -> "list[Result]":
         if scale in (None, result.scale) and (not other or rank > _SCALES.index(other.scale)):
             best[result.experiment] = result
     return sorted(best.values(), key=lambda result: _natural(result.experiment))
+
+
+def _summaries(out: Path, scale: str | None, draw: bool) -> "list[Result]":
+    """The results that a folder of summaries keeps (`lab.summary`)."""
+    from ..core.progress import Progress
+    from ..lab import summary
+
+    files = sorted(out.rglob("*.parquet"))
+    found = []
+    with Progress(len(files), "reading summaries") as progress:
+        for done, file in enumerate(files, 1):
+            kept = summary.read(file)
+            if scale in (None, kept.result.scale):
+                found.append(_drawn(kept) if draw else kept.result)
+            progress.update(done, lambda kept=kept: f"read: {kept.result.experiment}")
+    return sorted(found, key=lambda result: _natural(result.experiment))
+
+
+def _drawn(kept: "Summary") -> "Result":
+    """With what the experiment says of itself, and its chart if the table is whole.
+
+    A name in a stranger's file never decides which module is imported.
+    """
+    from polars.exceptions import ColumnNotFoundError
+
+    from .. import lab
+    from ..papers import EXPERIMENTS
+
+    if kept.result.experiment not in EXPERIMENTS:
+        return kept.result
+    known = lab.load(kept.result.experiment)
+    told = kept.result.model_copy(update={"about": known.text})
+    if kept.every > 1:
+        return told
+    try:
+        return told.model_copy(update={"chart": known.figure(kept.table).to_dict()})
+    except ColumnNotFoundError:  # summaries have no pictures
+        return told
 
 
 def _natural(name: str) -> list[tuple[str, int]]:

@@ -102,7 +102,9 @@ def remaining(elapsed: float, done: float, total: float) -> float:
 
 
 def duration(seconds: float) -> str:
-    """A time as a reader would say it: "0.2 s", "45 s", "3 min", "2.5 h"."""
+    """A time as a reader would say it: "under 1 ms", "0.2 s", "45 s", "3 min", "2.5 h"."""
+    if seconds < 1e-3:
+        return "under 1 ms"
     if seconds < 1:
         return f"{seconds:.2g} s"
     if seconds < 100:

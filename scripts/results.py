@@ -1,7 +1,7 @@
 """Everything that the repository shows of runs: pictures, tables, summaries.
 
     python scripts/results.py take RUNS...   # take the laptop-scale results of folders of runs
-    python scripts/results.py draw           # draw the pictures again from the tables in results/
+    python scripts/results.py draw [NAMES]   # draw the pictures again from the tables in results/
     python scripts/results.py write          # write the tables of verdicts again
     python scripts/results.py bracket        # draw docs/images/bracket.png, on MNIST
 
@@ -15,7 +15,7 @@ line says whether verdicts moved. `draw` leaves the pictures of tables that are 
 import io
 import runpy
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +24,11 @@ from PIL import Image
 from verdict_tables import EXPERIMENTS, pages
 from verdict_tables import take as take_verdicts
 
+from advlab.cli.report import bibliography
 from advlab.lab import summary
 from advlab.lab.loader import find
 from advlab.report import figure
+from advlab.report.colours import shared
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
@@ -42,40 +44,59 @@ def picture(experiment: str) -> Path:
 
 def take(runs: Path) -> None:
     """Pictures, summaries and verdicts of a folder of runs."""
+    charts: dict[str, Mapping[str, Any]] = {}
+    said: dict[str, str] = {}
     for result, folder in summary.results(runs):
         if result.experiment not in EXPERIMENTS:
             continue
-        rows, file = summary.table(result, folder), RESULTS / f"{result.experiment}.parquet"
-        said = ""
+        name, rows = result.experiment, summary.table(result, folder)
+        file = RESULTS / f"{name}.parquet"
+        moved = ""
         if file.exists():
-            moved = summary.compare(summary.read(file), result, rows)
-            said = f", verdicts moved: {moved.verdicts or 'none'}"
+            pair = summary.compare(summary.read(file), result, rows)
+            moved = f", verdicts moved: {pair.verdicts or 'none'}"
         summary.write(result, rows, file)
-        drawn = _draw(result.chart, picture(result.experiment))
-        print(f"{result.experiment}: {file.stat().st_size // 1000} kB of table, {drawn}{said}")
+        charts[name] = result.chart
+        said[name] = f"{file.stat().st_size // 1000} kB of table{moved}"
+    for name, drawn in _draw_all(charts):
+        print(f"{name}: {said[name]}, {drawn}")
     take_verdicts(runs)
 
 
-def draw() -> None:
+def draw(names: Sequence[str]) -> None:
     """Pictures as today's charts draw them, from the tables that results/ keeps whole."""
+    charts: dict[str, Mapping[str, Any]] = {}
     for file in sorted(RESULTS.rglob("*.parquet")):
         kept = summary.read(file)
         name = kept.result.experiment
+        if names and name not in names:
+            continue
         if kept.every > 1:
             print(f"{name}: left, only every {kept.every}th row is kept")
             continue
         try:
-            chart = find(name).figure(kept.table).to_dict()
+            charts[name] = find(name).figure(kept.table).to_dict()
         except pl.exceptions.ColumnNotFoundError as error:
             print(f"{name}: left, its table has no column {error!s:.40}")
-            continue
-        print(f"{name}: {_draw(chart, picture(name))}")
+    for name, drawn in _draw_all(charts):
+        print(f"{name}: {drawn}")
 
 
 def bracket() -> None:
     """The figure of the notebook that attacks a model."""
     names = runpy.run_path(str(ROOT / "docs" / "notebooks" / "attack_your_model.py"))
     print(f"bracket: {_draw(names['band'].to_dict(), IMAGES / 'bracket.png')}")
+
+
+def _draw_all(charts: Mapping[str, Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    """Each in the colours that its paper has for the names of things, and what was drawn.
+
+    Colours by name, and not by what else is drawn: pictures that stay as they are keep theirs too.
+    """
+    papers = bibliography()
+    for name, chart in charts.items():
+        (painted,) = shared([chart], papers[name.partition("/")[0]].colours)
+        yield name, _draw(painted, picture(name))
 
 
 def _draw(chart: Mapping[str, Any], path: Path) -> str:
@@ -92,8 +113,8 @@ def main(arguments: list[str]) -> None:
         case ["take", *folders] if folders:
             for folder in folders:
                 take(Path(folder))
-        case ["draw"]:
-            draw()
+        case ["draw", *names]:
+            draw(names)
         case ["bracket"]:
             bracket()
         case ["write"]:

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from sample_results import convergence, lasso
 
 from advlab.report import aggregate, figure
-from advlab.report.charts import curves, panels
+from advlab.report.charts import curves, heat, panels
 from advlab.report.colours import said_once, shared
 from advlab.report.fitting import PAGE_WIDTH, fitted
 from advlab.report.symbols import scripted
-from advlab.report.theme import QUIET
+from advlab.report.theme import CATEGORIES, QUIET
 
 
 def table(names, low=0.0, high=1.0) -> pl.DataFrame:
@@ -116,6 +116,54 @@ def test_a_thing_has_one_colour_in_all_charts():
     (one,), (other,) = ranges(first), ranges(second)
     assert one["clean"] == other["clean"]
     assert one["PGD"] == other["PGD"]
+
+
+def test_a_figure_alone_has_the_colours_that_a_paper_fixes():
+    fixed = {"clean": 0, "PGD": 4}
+    (alone,) = shared([_spec(["PGD", "FGM"])], fixed)
+    _, other = shared([_spec(["start", "end"]), _spec(["clean", "PGD"])], fixed)
+    assert ranges(alone)[0]["PGD"] == ranges(other)[0]["PGD"] == CATEGORIES[4]
+    assert ranges(other)[0]["clean"] == CATEGORIES[0]
+    (both,) = shared([_spec(["clean", "none"])], {"clean": 0, "none": 0})
+    assert len(set(ranges(both)[0].values())) == 2
+
+
+def test_a_colour_bar_is_not_said_twice():
+    numbers = table("ab").with_columns(pl.col("what").replace_strict({"a": 1, "b": 2}))
+    first, same = (heat(numbers, "step", "what", "share", domain=(0, 1)) for _ in range(2))
+    other = heat(numbers, "step", "what", "share", domain=(0, 2))
+    spec = panels([first, same, other, curves(table("ab"), "step", "share", "what")]).to_dict()
+    shown = [
+        panel["encoding"]["color"].get("legend", {}) for panel in said_once(spec)["concat"][:3]
+    ]
+    assert [legend is None for legend in shown] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "labels", "others"),
+    [
+        (0.2, 900.0, ["1", "10", "100"], ["10⁰", "0.1", "2", "500"]),
+        (2e-7, 3e-1, ["10^-6", "10^-2"], ["1e-6", "0.01"]),
+        (1.0, 1e6, ["1", "10", "10^3", "10^6"], ["1000", "1e+6"]),
+        (2.0, 60.0, ["2", "5", "10", "50"], ["20.0"]),
+        (2e5, 3e6, ["2×10^5", "10^6"], ["200000"]),
+    ],
+)
+def test_a_log_axis_writes_powers_of_ten(low, high, labels, others):
+    rows = pl.DataFrame({"x": [1, 2, 3], "y": [low, (low * high) ** 0.5, high]})
+    text = figure.svg(curves(rows, "x", "y", log_y=True).to_dict())
+    raised = re.sub(r'<tspan dy="-4" font-size="75%">([^<]*)</tspan>', r"^\1", text)
+    seen = [one.replace("−", "-") for one in re.findall(r"<text[^>]*>([^<]+)</text>", raised)]
+    assert set(labels) <= set(seen)
+    assert not set(others) & set(seen)
+
+
+def test_an_axis_does_not_go_below_zero_for_what_is_hardly_below_it():
+    rows = table("ab", low=-0.01, high=10.0)
+    layers = curves(rows, "step", "share", "what").to_dict()["layer"]
+    assert layers[1]["encoding"]["y"]["scale"]["domainMin"] == 0
+    below = curves(table("ab", low=-3.0, high=10.0), "step", "share", "what").to_dict()["layer"]
+    assert "domainMin" not in below[1]["encoding"]["y"]["scale"]
 
 
 def test_a_legend_is_not_said_twice():

@@ -17,6 +17,12 @@ DASHED = "theory"
 _SHARE = re.compile(r"\b(accuracy|error|share)\b")
 LOG_PADDING = 8
 """Pixels between the ends of a log axis and what it shows."""
+NEARLY = 0.02
+"""What part of its largest value a quantity may be below 0, and its axis still begin there."""
+PLAIN = 1e-4, 5e4
+"""On a log axis that shows less or more, powers of ten are written as such."""
+POWERS = 7
+"""How many of them have a label at most."""
 LETTERS = 48
 """How many stand side by side below a panel."""
 
@@ -36,6 +42,7 @@ class Axes:
     padding: int = 0
     beside: bool = False
     theory: pl.DataFrame | None = None
+    y_domain: tuple[float, float] | None = None
 
     def chart(self, rows: pl.DataFrame, channel: Literal["fill", "stroke"] = "fill") -> alt.Chart:
         """Rows with colours; `channel` is what the mark has of them where they are a scale."""
@@ -60,27 +67,44 @@ class Axes:
             slanted = alt.Axis(labelAngle=-30, labelOverlap=False) if long else alt.Undefined
             return alt.X("x:O", title=title, sort=order, axis=slanted)
         scale = scale_of(self.log_x, nice=False, padding=self.padding)
-        return alt.X("x:Q", title=title, scale=scale, axis=axis_of(self.log_x))
+        axis = axis_of(self.log_x, self.table[self.x_name].drop_nulls().to_numpy())
+        return alt.X("x:Q", title=title, scale=scale, axis=axis)
 
     def y(self, column: str) -> alt.Y:
         title = self.y_title or self.y_name
         # A log axis that is "nice" would end at powers of ten, far from what it shows.
         ends = {"nice": False, "padding": LOG_PADDING} if self.log_y else {"nice": TICKS}
         scale = scale_of(self.log_y, **ends)
-        if not self.log_y and self.table[self.y_name].drop_nulls().n_unique() == 1:
+        if self.y_domain is not None:
+            scale = scale_of(self.log_y, nice=False, domain=list(self.y_domain))
+        elif not self.log_y and self.table[self.y_name].drop_nulls().n_unique() == 1:
             low, high = aggregate.ends(self.table[self.y_name])
             if low is not None and high is not None:  # a share that never changes
                 scale = alt.Scale(domain=[low, high])
         elif self.is_wide_share():
             scale = alt.Scale(domain=[0, 1])
-        axis = axis_of(self.log_y, sparse=not self.is_narrow())
+        elif not self.log_y and self.floor() is not None:
+            scale = scale_of(False, nice=TICKS, domainMin=0)
+        seen = [self.means()]
+        if self.theory is not None:
+            seen.append(self.theory[self.y_name].cast(pl.Float64).drop_nulls().to_numpy())
+        axis = axis_of(self.log_y, np.concatenate(seen))
         return alt.Y(f"{column}:Q", title=title, scale=scale, axis=axis)
 
-    def is_narrow(self) -> bool:
-        """Whether the means of y are within a decade, where a log axis needs every label."""
-        found = self.means()
-        found = found[found > 0]
-        return len(found) > 0 and float(found.max()) < 10 * float(found.min())
+    def floor(self) -> float | None:
+        """0 if y is never below it but for less than a fiftieth of its largest value."""
+        tables = [self.table] + ([] if self.theory is None else [self.theory])
+        values = np.concatenate([one[self.y_name].cast(pl.Float64).to_numpy() for one in tables])
+        values = values[np.isfinite(values)]
+        if len(values) == 0 or not -NEARLY * values.max() <= values.min() < NEARLY * values.max():
+            return None
+        return 0.0
+
+    def floored(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """Rows (y, low, high) whose bands end at 0 where the axis begins there."""
+        if self.log_y or self.floor() is None:
+            return rows
+        return rows.with_columns(pl.col("low").clip(0.0, None))
 
     def means(self) -> np.ndarray:
         """The means of y over replicates, those that are numbers."""
@@ -181,18 +205,61 @@ def scale_of(log: bool, **more: Any) -> alt.Scale:
     return alt.Scale(type="log", **more) if log else alt.Scale(zero=False, **more)
 
 
-def axis_of(log: bool, sparse: bool = True) -> alt.Axis:
-    """On a log axis powers of ten have a line; they, their doubles and their fives have a label.
+def axis_of(log: bool, seen: np.ndarray | None = None) -> alt.Axis:
+    """On a log axis powers of ten have a line; what it shows tells which numbers have a label.
 
-    Not sparse: every tick has both.
+    Three decades or more have the powers of ten, fewer their doubles and fives too, and less than
+    one has every digit. Numbers are plain, or where they are very small or large, such as 10⁵.
+
+    Args:
+        log: whether it is one.
+        seen: numbers that it shows; without them, powers of ten, doubles and fives.
     """
-    if not log or not sparse:
+    if not log:
         return alt.Axis()
-    digit = "round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-9)))"
-    opacity = {"condition": {"test": f"{digit} == 1", "value": 1}, "value": 0}
-    number = "format(datum.value, datum.value < 1e-3 || datum.value >= 1e5 ? '~e' : '~g')"
-    label = f"indexof([1, 2, 5], {digit}) < 0 ? '' : {number}"
-    return alt.Axis(labelExpr=label, gridOpacity=opacity)
+    found = np.array([1.0, 100.0]) if seen is None else np.asarray(seen, dtype=float)
+    found = found[np.isfinite(found) & (found > 0)]
+    low, high = (float(found.min()), float(found.max())) if len(found) else (1.0, 100.0)
+    plain = PLAIN[0] <= low and high < PLAIN[1]
+    label = alt.Undefined if plain else _LABEL
+    if high < 3 * low:  # an axis so short has ticks as a linear one
+        return alt.Axis(format="~g") if plain else alt.Axis(labelExpr=label)
+    values = _labelled(low, high, plain)
+    opacity = {"condition": {"test": f"{_DIGIT} == 1", "value": 1}, "value": 0}
+    return alt.Axis(
+        values=values,
+        tickCount=len(values),  # the theme's would thin them out
+        format="~g",
+        labelExpr=label,
+        gridOpacity=opacity if high >= 10 * low else alt.Undefined,
+    )
+
+
+def _labelled(low: float, high: float, plain: bool) -> list[float]:
+    """Labels of a log axis, and some beyond its ends: bands may reach farther than means."""
+    first, last = int(np.floor(np.log10(low))), int(np.ceil(np.log10(high)))
+    powers = list(range(first - 3, last + 4))
+    if high >= (1000 if plain else 100) * low:
+        step = -(-(last - first) // POWERS)
+        return [float(f"1e{place}") for place in powers if place % step == 0]
+    digits = (1, 2, 5) if high >= 10 * low else range(1, 10)
+    return [float(f"{digit}e{place}") for place in powers for digit in digits]
+
+
+_POWER = "floor(log(datum.value) / LN10 + 1e-9)"
+_DIGIT = f"round(datum.value / pow(10, {_POWER}))"
+_TENS, _UNITS = f"floor(abs({_POWER}) / 10)", f"abs({_POWER}) % 10"
+_RAISED = (
+    f"({_POWER} < 0 ? '⁻' : '')"
+    f" + ({_TENS} > 0 ? substring('⁰¹²³⁴⁵⁶⁷⁸⁹', {_TENS}, {_TENS} + 1) : '')"
+    f" + substring('⁰¹²³⁴⁵⁶⁷⁸⁹', {_UNITS}, {_UNITS} + 1)"
+)
+_FACTOR = f"format(datum.value / pow(10, {_POWER}), '.3~g')"
+_LABEL = (
+    f"{_POWER} == 0 || {_POWER} == 1 ? format(datum.value, '~g') : "
+    f"({_FACTOR} == '1' ? '' : {_FACTOR} + '×') + '10' + {_RAISED}"
+)
+"""A Vega expression of such a text as 10⁵ or 2×10⁵; 1 and 10 stay as they are."""
 
 
 def digits(column: pl.Series) -> Any:

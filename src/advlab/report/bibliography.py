@@ -1,13 +1,15 @@
 """The papers that results belong to: what they are called, who wrote them, and their story."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
 from pydantic import Field
 
 from ..core.config import Config
 from ..core.errors import AdvlabError
+from .theme import CATEGORIES
 
 
 class Paper(Config):
@@ -21,6 +23,8 @@ class Paper(Config):
         label: a word or two for menus, if its short name is not a word.
         story: one paragraph: the question, the answer, and how the experiments follow it.
         experiments: names of its experiments in the order of the story.
+        colours: places among the colours (`theme.CATEGORIES`, from 0) of what several of its
+            figures show, so that each has one colour in all of them.
     """
 
     title: str
@@ -30,6 +34,7 @@ class Paper(Config):
     label: str = ""
     story: str = ""
     experiments: tuple[str, ...] = ()
+    colours: Mapping[str, Annotated[int, Field(ge=0, lt=len(CATEGORIES))]] = {}
 
     @property
     def by(self) -> str:

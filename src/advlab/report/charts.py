@@ -14,6 +14,7 @@ from .axes import HEIGHT as HEIGHT
 from .axes import WIDTH as WIDTH
 from .axes import Axes, layered
 from .heat_map import heat as heat
+from .theme import layers
 
 AnyChart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.VConcatChart
 
@@ -31,14 +32,19 @@ def curves(
     log_x: bool = False,
     log_y: bool = False,
     band: aggregate.Band = "standard deviation",
+    y_domain: tuple[float, float] | None = None,
 ) -> alt.LayerChart:
     """The mean of y at each x, in a band of one standard deviation over the rows there, or of one
     standard error; with `band="quartiles"` the median between the quartiles.
 
     `theory` has the same columns and is drawn dashed; without the column x it is level lines.
+    `y_domain` are the ends of the axis, where panels are to have the same.
     """
     rows = aggregate.means(table, x, y, color, log_x=log_x, log_y=log_y, band=band)
-    axes = Axes(table, x, y, color, x_title, y_title, log_x, log_y, theory=theory)
+    axes = Axes(
+        table, x, y, color, x_title, y_title, log_x, log_y, theory=theory, y_domain=y_domain
+    )
+    rows = axes.floored(rows)
     around = axes.chart(rows, "fill").mark_area(opacity=0.16).encode(y=axes.y("low"), y2="high")
     # Only points carry a tooltip of their own place, so the line has invisible ones.
     line = axes.chart(rows, "stroke").mark_line(point=alt.OverlayMarkDef(opacity=0, size=90))
@@ -59,10 +65,14 @@ def points(
     log_x: bool = False,
     log_y: bool = False,
     band: aggregate.Band = "standard deviation",
+    y_domain: tuple[float, float] | None = None,
 ) -> alt.LayerChart:
     """The mean of y at each x as a point, with an error bar of one standard deviation or error."""
     rows = aggregate.means(table, x, y, color, log_x=log_x, log_y=log_y, band=band)
-    axes = Axes(table, x, y, color, x_title, y_title, log_x, log_y, padding=14, theory=theory)
+    axes = Axes(
+        table, x, y, color, x_title, y_title, log_x, log_y, 14, theory=theory, y_domain=y_domain
+    )
+    rows = axes.floored(rows)
     bars = axes.chart(rows, "stroke").mark_rule(strokeWidth=1.5).encode(y=axes.y("low"), y2="high")
     dots = axes.chart(rows, "fill").mark_point(filled=True, size=60, opacity=1)
     dots = dots.encode(y=axes.y("y"), tooltip=axes.tooltip(rows))
@@ -100,7 +110,8 @@ def panels(charts: Sequence[AnyChart], *, title: str = "", columns: int = 3) -> 
     They share one legend, unless their colours stand for different things.
     """
     # Plots line up, not their labels: the spacing has room for an axis and a title.
-    spacing = {"row": 112, "column": 72}
+    shared = len(set().union(*(_hues(chart) for chart in charts))) <= 1
+    spacing = {"row": 112 if shared else 140, "column": 72}
     together = alt.ConcatChart(
         concat=list(charts),
         columns=columns,
@@ -108,7 +119,6 @@ def panels(charts: Sequence[AnyChart], *, title: str = "", columns: int = 3) -> 
         spacing=spacing,
         title=title or alt.Undefined,
     )
-    shared = len(set().union(*(_hues(chart) for chart in charts))) <= 1
     if shared:
         return together
     channels = {"color"} | set().union(*(_channels(chart) for chart in charts))
@@ -125,10 +135,9 @@ def stacked(*charts: AnyChart, title: str = "") -> alt.VConcatChart:
 
 def _encodings(chart: AnyChart) -> list[tuple[str, dict[str, Any]]]:
     """What colours a chart: channels, with those of lines over heat maps left out."""
-    spec = chart.to_dict()
     return [
         (channel, layer["encoding"][channel])
-        for layer in spec.get("layer", [spec])
+        for layer in layers(chart.to_dict())
         for channel in ("color", "fill", "stroke")
         if (layer.get("encoding") or {}).get(channel, {}).get("title")
     ]

@@ -5,12 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from typing import Any
 
-from .theme import CATEGORIES, QUIET
+from .theme import CATEGORIES, QUIET, layers
 
 _CHANNELS = ("color", "stroke", "fill")
 
 
-def shared(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def shared(
+    specs: Sequence[Mapping[str, Any]], fixed: Mapping[str, int] | None = None
+) -> list[dict[str, Any]]:
     """The charts with colours that follow the names of things, not their place in a legend.
 
     Words have one colour wherever they stand; numbers have one under each title, as 0.1 of eps and
@@ -19,13 +21,15 @@ def shared(specs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
     Args:
         specs: Vega-Lite specifications; they are left as they are.
+        fixed: places of names among the colours, so that a figure drawn alone has those of the
+            others. A name gives way where a legend has another name of its place before it.
 
     Example:
         first, second = shared([chart.to_dict(), other.to_dict()])
     """
     charts = [deepcopy(dict(spec)) for spec in specs]
     legends = [legend for chart in charts for legend in _legends(chart)]
-    colours = _assigned([keys for _, keys in legends])
+    colours = _assigned([keys for _, keys in legends], fixed or {})
     for encodings, keys in legends:
         for encoding in encodings:
             encoding["scale"] = {
@@ -43,10 +47,12 @@ def said_once(spec: Mapping[str, Any]) -> dict[str, Any]:
         spec: a Vega-Lite specification whose panels have colours of their own; it is left as it is.
     """
     chart = deepcopy(dict(spec))
-    before: list[list[tuple[Any, Any]]] = []
+    before: list[list[tuple[Any, ...]]] = []
     for panel in _panels(chart) if _apart(chart) else []:
-        encodings = list(_encodings(panel, "color"))
-        told = [(one.get("title"), one["sort"]) for one in encodings]
+        encodings = [*_encodings(panel, "color"), *_bars(panel)]
+        told: list[tuple[Any, ...]] = [
+            (one.get("title"), one.get("sort"), one.get("scale")) for one in encodings
+        ]
         if told in before:
             for encoding in encodings:
                 encoding["legend"] = None
@@ -64,10 +70,10 @@ def _uncoloured(chart: dict[str, Any]) -> None:
     panels = _panels(chart)
     named = any(len(one["sort"]) > 1 for panel in panels for one in _encodings(panel, "color"))
     for panel in panels if named and not _apart(chart) else []:
-        layers = [panel, *panel.get("layer", ())]
-        if any(set(_CHANNELS) & set(layer.get("encoding") or {}) for layer in layers):
+        parts = list(layers(panel))
+        if any(set(_CHANNELS) & set(layer.get("encoding") or {}) for layer in parts):
             continue
-        for layer in layers:
+        for layer in parts:
             mark = layer.get("mark")
             mark = {"type": mark} if isinstance(mark, str) else mark
             if isinstance(mark, dict) and not {"color", "stroke", "fill"} & set(mark):
@@ -100,12 +106,23 @@ def _apart(spec: Mapping[str, Any]) -> bool:
 
 
 def _encodings(panel: dict[str, Any], channel: str) -> Iterator[dict[str, Any]]:
-    for part in (panel, *panel.get("layer", ())):
+    for part in layers(panel):
         found = (part.get("encoding") or {}).get(channel)
         if not isinstance(found, dict) or found.get("type") != "nominal":
             continue
         if isinstance(found.get("sort"), list):
             yield found
+
+
+def _bars(panel: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Encodings with a colour bar whose ends are written, so that another can be the same."""
+    for part in layers(panel):
+        for channel in _CHANNELS:
+            found = (part.get("encoding") or {}).get(channel)
+            if not isinstance(found, dict) or found.get("type") != "quantitative":
+                continue
+            if found.get("legend", {}) is not None and (found.get("scale") or {}).get("domain"):
+                yield found
 
 
 def _keys(encoding: Mapping[str, Any]) -> list[Key]:
@@ -121,14 +138,15 @@ def _is_number(name: object) -> bool:
     return True
 
 
-def _assigned(legends: Sequence[Sequence[Key]]) -> dict[Key, int]:
-    """Greedy: names in most legends first, each its usual place or the first that is free."""
+def _assigned(legends: Sequence[Sequence[Key]], fixed: Mapping[str, int]) -> dict[Key, int]:
+    """Greedy: fixed names, then those in most legends, each its place or the first that is free."""
+    places = {("", name): place for name, place in fixed.items()}
     often = Counter(key for legend in legends for key in legend)
     colours: dict[Key, int] = {}
-    for key in sorted(often, key=lambda one: -often[one]):
+    for key in sorted(often, key=lambda one: (one not in places, -often[one])):
         near = [legend for legend in legends if key in legend]
         taken = {colours[other] for legend in near for other in legend if other in colours}
-        usual = near[0].index(key)
+        usual = places.get(key, near[0].index(key))
         free = [place for place in (usual, *range(len(CATEGORIES))) if place not in taken]
         if not free:  # more neighbours than colours: repeat the one that its own legends use least
             free = [min(range(len(CATEGORIES)), key=lambda place: (place in taken, place))]

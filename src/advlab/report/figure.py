@@ -21,6 +21,7 @@ from .theme import CATEGORIES, GROUND, INK, LINES, QUIET, theme
 
 _COMMON = str.maketrans("⟨⟩∼", "‹›~")
 """Letters for a picture's font; a text with others would be set in another font as a whole."""
+_NABLA = re.compile("∇(<?)")
 VEGA_LITE = ".".join(SCHEMA_VERSION.split(".")[:2])
 _VARIABLES = {INK: "--ink", QUIET: "--quiet", LINES: "--grid", GROUND: "--ground"} | {
     colour: f"--c{place}" for place, colour in enumerate(CATEGORIES)
@@ -65,6 +66,8 @@ def png(drawing: str, scale: float = 2.0) -> bytes:
         drawing: an SVG file.
         scale: pixels of the picture for one of the drawing.
     """
+    # No font that is shipped with the converter has this letter.
+    drawing = _NABLA.sub(lambda found: "grad<" if found[1] else "grad ", drawing)
     return vl_convert.svg_to_png(drawing.translate(_COMMON), scale=scale)
 
 

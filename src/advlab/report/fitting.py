@@ -5,9 +5,11 @@
 
 import math
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from typing import Any
+
+from .theme import layers
 
 PAGE_WIDTH = 1000
 """What a drawing may be wide, in pixels; `page.js` fits charts to any other width."""
@@ -40,7 +42,7 @@ def fitted(spec: Mapping[str, Any], width: int = PAGE_WIDTH) -> dict[str, Any]:
     apart = ((chart.get("resolve") or {}).get("scale") or {}).get("color") == "independent"
     for panel in panels or [chart]:
         resized = False
-        for part in _parts(panel):
+        for part in layers(panel):
             if isinstance(part.get("width"), int | float):
                 part["width"], resized = wide, True
         _wrap_legend(panel, wide if apart else width - _EDGES)
@@ -53,14 +55,9 @@ def fitted(spec: Mapping[str, Any], width: int = PAGE_WIDTH) -> dict[str, Any]:
     return chart
 
 
-def _parts(panel: Mapping[str, Any]) -> Iterator[Any]:
-    yield panel
-    yield from panel.get("layer", ())
-
-
 def _wrap_legend(panel: Mapping[str, Any], width: float) -> None:
     """A legend takes as many rows as its names need; about 6 pixels a letter."""
-    for part in _parts(panel):
+    for part in layers(panel):
         color = (part.get("encoding") or {}).get("color") or {}
         if isinstance(color.get("legend"), dict) and isinstance(color.get("sort"), list):
             longest = max((len(str(name)) for name in color["sort"]), default=1)
@@ -74,7 +71,7 @@ def _wrap_titles(panel: Any, width: float) -> None:
     if isinstance(text, str):
         lines = _lines(text, (width + _GAP / 2) / _BOLD)
         panel["title"] = {**(title if isinstance(title, dict) else {}), "text": lines}
-    for part in _parts(panel):
+    for part in layers(panel):
         height = part.get("height") or panel.get("height") or 210
         for axis, room in (("x", width), ("y", height)):
             encoding = (part.get("encoding") or {}).get(axis) or {}
@@ -103,7 +100,7 @@ def _level(panels: Sequence[Any]) -> None:
 def _legend_height(panel: Mapping[str, Any]) -> int:
     shown = [
         one
-        for part in _parts(panel)
+        for part in layers(panel)
         for channel, one in (part.get("encoding") or {}).items()
         if channel in ("color", "fill", "stroke") and "field" in one
         if one.get("legend", {}) is not None and (one.get("legend") or {}).get("orient") is None

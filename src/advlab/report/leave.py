@@ -6,6 +6,7 @@ from pathlib import Path
 from ..core.files import replacing, write_text
 from . import figure
 from .bibliography import Paper
+from .colours import shared
 from .findings import Finding
 from .page import render
 from .printed import Prints
@@ -42,7 +43,9 @@ def leave(
     """
     written = []
     if result.chart:
-        drawing = figure.svg(result.chart)
+        paper = (papers or {}).get(result.paper)
+        (chart,) = shared([result.chart], paper.colours if paper else None)
+        drawing = figure.svg(chart)
         write_text(folder / "figure.svg", drawing)
         with replacing(folder / "figure.png") as new:
             new.write_bytes(figure.png(drawing))

@@ -77,7 +77,7 @@ def render(
             "name": name,
             "anchor": f"paper-{_slug(name)}",
             "paper": paper,
-            "entries": _entries(members, known, prints or Prints()),
+            "entries": _entries(members, paper, known, prints or Prints()),
         }
         for name, paper, members in gathered
     ]
@@ -174,9 +174,9 @@ def _gathered(
 
 
 def _entries(
-    results: Sequence[Result], known: Mapping[str, Finding], prints: Prints
+    results: Sequence[Result], paper: Paper, known: Mapping[str, Finding], prints: Prints
 ) -> list[dict[str, Any]]:
-    specs = colours.shared([result.chart for result in results])
+    specs = colours.shared([result.chart for result in results], paper.colours)
     pairs = zip(results, specs, strict=True)
     return [_entry(result, spec, known, prints) for result, spec in pairs]
 

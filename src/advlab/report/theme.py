@@ -1,5 +1,6 @@
 """The look of every chart, in light and in dark."""
 
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 # Okabe and Ito's colours, which colour-blind readers tell apart; yellow last, it is faint on white.
@@ -40,6 +41,7 @@ def theme(dark: bool = False) -> dict[str, Any]:
             "titlePadding": 8,
             "labelFontSize": 11,
             "labelPadding": 5,
+            "labelLimit": 0,
             "labelOverlap": True,
             "labelSeparation": 4,
             "gridColor": grid,
@@ -55,6 +57,7 @@ def theme(dark: bool = False) -> dict[str, Any]:
             "titleColor": quiet,
             "titleFontWeight": "normal",
             "labelFontSize": 12,
+            "labelLimit": 0,
             "titleFontSize": 12,
             "titleOrient": "left",
             "symbolStrokeWidth": 2.5,
@@ -81,3 +84,10 @@ def theme(dark: bool = False) -> dict[str, Any]:
             "heatmap": {"scheme": "viridis"},
         },
     }
+
+
+def layers(panel: Mapping[str, Any]) -> Iterator[Any]:
+    """A panel of a specification, its layers and theirs."""
+    yield panel
+    for layer in panel.get("layer", ()):
+        yield from layers(layer)

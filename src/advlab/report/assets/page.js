@@ -45,7 +45,7 @@
     }
   }
 
-  const parts = (panel) => [panel, ...(panel.layer ?? [])];
+  const parts = (panel) => [panel, ...(panel.layer ?? []).flatMap(parts)];
 
   // A text, or its lines if it has more than so many letters.
   function lines(text, letters) {

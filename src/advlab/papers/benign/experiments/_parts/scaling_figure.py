@@ -21,8 +21,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
     # Rows of their own: what colours stand for differs between them.
     return stacked(
         panels(_collapses(swept, beta)),
-        panels([_errors(swept), *_ratios(runs, beta)]),
-        panels([_radii(top, beta)]),
+        panels([_errors(swept), *_ratios(runs, beta), *_radii(top, beta)]),
     )
 
 
@@ -62,18 +61,18 @@ def _errors(swept: pl.DataFrame) -> AnyChart:
     )  # fmt: skip
 
 
-def _radii(top: pl.DataFrame, beta: float) -> AnyChart:
+def _radii(top: pl.DataFrame, beta: float) -> list[AnyChart]:
     grid = np.linspace(0.5, 3, 20)
     line = pl.DataFrame({"alpha": grid, "robust_margin": 4 * (1 - 2 * beta) - grid})
-    rows = top.with_columns(
-        run=pl.col("network")
-        + pl.col("route").replace_strict({name: f", {words}" for name, words in ROUTES.items()})
-    )
-    return points(
-        rows, "alpha", "robust_margin", "run", theory=line,
-        title="S = 4, by n, d and ||mu||: robust margin over alpha", x_title="alpha",
-        y_title="robust margin", band="standard error",
-    )  # fmt: skip
+    return [
+        points(
+            top.filter(pl.col("route") == route), "alpha", "robust_margin", "network", theory=line,
+            title=f"S = 4 {ROUTES[route]}: robust margin over alpha", x_title="alpha",
+            y_title="robust margin", band="standard error",
+        )
+        for route in ("n", "d", "mu")
+        if route in top["route"]
+    ]  # fmt: skip
 
 
 def _ratios(runs: pl.DataFrame, beta: float) -> list[AnyChart]:

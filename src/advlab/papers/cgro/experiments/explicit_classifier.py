@@ -47,7 +47,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem 5.2 and Lemmas D.2, D.3",
     title="The explicit CGRO classifier: its errors and its size",
-    seconds={"smoke": 5, "laptop": 20, "paper": 1000},
+    seconds={"smoke": 5, "laptop": 15, "paper": 1000},
     looks=2,
     claims={
         "14a": identity("A square network of depth k errs by 2^(-2k-2)"),

@@ -33,7 +33,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem 5.2, on images",
     title="f_S around a network trained on MNIST 0 against 1",
-    seconds={"smoke": 3, "laptop": 60},
+    seconds={"smoke": 3, "laptop": 10},
     data=("mnist",),
     claims={
         "a": theorem("No attack changes the label of a training image within its ball: the robust "

@@ -43,7 +43,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem E.1 and Proposition E.2",
     title="Sharp inputs bound the robust generalisation gap, term by term",
-    seconds={"smoke": 8, "laptop": 70, "paper": 3000},
+    seconds={"smoke": 8, "laptop": 34, "paper": 3000},
     looks=2,
     claims={
         "21a": identity("Where the loss is convex in the input, delta E||grad|| is below the rise"),

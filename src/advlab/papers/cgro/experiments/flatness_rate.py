@@ -45,7 +45,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem E.1: its rate",
     title="The flatness bound and the robust gap over N and D",
-    seconds={"smoke": 2, "laptop": 60, "paper": 300},
+    seconds={"smoke": 2, "laptop": 38, "paper": 300},
     claims={
         "holds": identity("The gap is at most (I) + (II) + delta G, for every training sample"),
         "E.1": empirical("and at most N^(-1/(D+2)) G, the printed bound with constant 1, for every "

@@ -44,7 +44,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Lemmas 4.2 to 4.4, C.5, C.8, C.10, C.11 and the use of A.2",
     title="The lemmas behind the three phases, along a run",
-    seconds={"smoke": 3, "laptop": 25, "paper": 900},
+    seconds={"smoke": 3, "laptop": 21, "paper": 900},
     looks=1,
     claims={
         "C.2": identity("A step of the run is the step of the proof, coupled and decoupled"),

@@ -31,7 +31,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem 4.1 and section 3.3, other attacks",
     title="Robust to its own attack only: GTA training under PGD",
-    seconds={"smoke": 4, "laptop": 25, "paper": 900},
+    seconds={"smoke": 4, "laptop": 16, "paper": 900},
     looks=1,
     claims={
         "1a": identity("GTA with the paper's surrogate is its closed form"),

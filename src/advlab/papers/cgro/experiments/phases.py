@@ -64,7 +64,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem 4.1 and Lemmas 4.2 to 4.4",
     title="Learn part of the truth, stall, memorise the rest",
-    seconds={"smoke": 4, "laptop": 25, "paper": 700},
+    seconds={"smoke": 4, "laptop": 21, "paper": 700},
     looks=2,
     claims={
         "4a": empirical("Phase I ends before Lemma A.1's time in every run", "lambda", "eta"),

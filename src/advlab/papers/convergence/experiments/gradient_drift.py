@@ -49,7 +49,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Lemma A.5",
     title="Masks, features and gradients near the start: the largest drift in a ball of weights",
-    seconds={"smoke": 3, "laptop": 40},
+    seconds={"smoke": 3, "laptop": 32},
     claims={
         "10a": ours(
             "With one hidden layer the most units that a move in B(R) turns grow from m = 2^14 to "

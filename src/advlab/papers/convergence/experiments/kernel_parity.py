@@ -27,7 +27,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Section 5.2 and appendix C.2",
     title="Tangent kernels, their parity, and the lifting that cures it",
-    seconds={"smoke": 3, "laptop": 20, "paper": 100},
+    seconds={"smoke": 3, "laptop": 15, "paper": 100},
     looks=2,
     claims={
         "10a": identity("Closed forms of smooth kernels are those of the quadrature"),

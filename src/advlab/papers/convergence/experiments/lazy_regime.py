@@ -31,7 +31,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Theorem 5.1, the distance from the start",
     title="The wider the network, the less it moves",
-    seconds={"smoke": 6, "laptop": 55, "paper": 700},
+    seconds={"smoke": 6, "laptop": 37, "paper": 700},
     looks=1,
     claims={
         "8a": empirical(

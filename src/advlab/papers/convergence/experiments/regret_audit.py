@@ -24,7 +24,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Proofs of Theorems 4.1 and 5.1",
     title="Every run obeys its audit, and the explicit bound",
-    seconds={"smoke": 6, "laptop": 380, "paper": 2400},
+    seconds={"smoke": 6, "laptop": 345, "paper": 2400},
     looks=1,
     claims={
         "3": theorem("Each step obeys the descent inequality of Theorem 5.1"),

@@ -43,7 +43,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Section 6 and Theorem 6.1",
     title="Robust fitting takes more capacity: shattering, counts and trained widths",
-    seconds={"smoke": 6, "laptop": 150, "paper": 900},
+    seconds={"smoke": 6, "laptop": 112, "paper": 900},
     looks=2,
     claims={
         "15a": theorem("Two balls per cluster realise every labelling of its points"),

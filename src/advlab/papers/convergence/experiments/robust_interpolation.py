@@ -39,7 +39,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Theorem 5.2 and Proposition C.1",
     title="A robust network near initialisation, built from its tangent kernel",
-    seconds={"smoke": 6, "laptop": 80, "paper": 1500},
+    seconds={"smoke": 6, "laptop": 78, "paper": 1500},
     looks=2,
     claims={
         "12a": empirical(

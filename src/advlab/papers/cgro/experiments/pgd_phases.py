@@ -56,7 +56,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Section 7, PGD in training",
     title="A phase diagram of PGD training: radius, noise and N",
-    seconds={"smoke": 3, "laptop": 55, "paper": 1500},
+    seconds={"smoke": 3, "laptop": 60, "paper": 1500},
     claims={
         "robust": ours("Where noise patches are at most as long as the signal, training at 0.1, "
                        "0.3 and 0.5 alpha is robust: test error under PGD is below 5 % at every N"),

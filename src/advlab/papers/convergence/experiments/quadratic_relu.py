@@ -36,7 +36,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Theorem C.1 and Corollary C.1",
     title="Quadratic ReLU: random features, training, and which labels it cannot learn",
-    seconds={"smoke": 4, "laptop": 60},
+    seconds={"smoke": 4, "laptop": 75},
     claims={
         "C1": theorem(
             "The sup error of M random features falls at least like M^(-1/(d+1)) in d = 3, 5 and 8"

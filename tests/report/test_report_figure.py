@@ -166,6 +166,34 @@ def test_an_axis_does_not_go_below_zero_for_what_is_hardly_below_it():
     assert "domainMin" not in below[1]["encoding"]["y"]["scale"]
 
 
+def test_lines_on_each_other_have_gaps_and_one_table():
+    rows = table(["one", "lambda", "three"])
+    spec = curves(rows, "step", "share", "what", apart=True).to_dict()
+    drawn = figure.svg(spec)
+    colours = CATEGORIES[:3]
+    dashes = [set(re.findall(rf'stroke="{one}"[^>]*?(stroke-dasharray)', drawn)) for one in colours]
+    assert dashes == [set(), {"stroke-dasharray"}, {"stroke-dasharray"}]
+    assert figure.table(spec).height == 9
+
+
+def test_panels_can_have_one_axis():
+    spec = curves(table("ab"), "step", "share", "what", y_domain=(-1.0, 3.0)).to_dict()
+    assert spec["layer"][1]["encoding"]["y"]["scale"]["domain"] == [-1.0, 3.0]
+
+
+def test_what_is_in_brackets_stays_in_one_line():
+    title = "the growth of the signal over (1 - lambda) of the smallest bound that is printed there"
+    spec = panels([curves(table("ab"), "step", "share", "what", title=title)] * 4).to_dict()
+    lines = fitted(spec, 700)["concat"][0]["title"]["text"]
+    assert any("(1\u00a0-\u00a0lambda)" in line for line in lines)
+
+
+def test_a_picture_spells_the_letter_that_its_font_lacks(monkeypatch):
+    monkeypatch.setattr(figure.vl_convert, "svg_to_png", lambda text, scale: text.encode())
+    drawn = figure.png('<text>‖∇<tspan dy="3">x</tspan> L‖, ∇f</text>').decode()
+    assert drawn == '<text>‖grad<tspan dy="3">x</tspan> L‖, grad f</text>'
+
+
 def test_a_legend_is_not_said_twice():
     first, same, last = (curves(table("ab"), "step", "share", "what") for _ in range(3))
     other = curves(table("ab").rename({"what": "else"}), "step", "share", "else")

@@ -22,6 +22,8 @@ from advlab.report import prose, symbols
         ("theta(w, w') of M w*, max_r u_r", "θ(w, w′) of M w*, maxᵣ uᵣ"),
         ("|W - W0|_F - 2/pi, d ~ n^2", "|W − W₀|_F − 2/π, d ∼ n²"),
         ("2^(-2k-2)", "2^{−2k−2}"),
+        ("delta = N^(-1/(D+2))/2 of log10 n", "δ = N^{−1/(D+2)}/2 of log₁₀ n"),
+        ("||grad f(W) - grad f(W0)||", "‖∇f(W) − ∇f(W₀)‖"),
         # Words that only look like names of letters, and numbers of theorems, stay.
         ("robust_error of clean_delta, Lemma B.2", "robust_error of clean_delta, Lemma B.2"),
         ("fig5 at n-1, p-0.8, x < y", "fig5 at n-1, p-0.8, x < y"),

@@ -16,6 +16,12 @@ from .axes import Axes, layered
 from .heat_map import heat as heat
 from .theme import layers
 
+DASHES: list[dict[str, Any]] = [
+    {"strokeDash": [12, 8]},
+    {"strokeDash": [5, 15], "strokeDashOffset": -3.5},
+    {"strokeDash": [2, 18], "strokeDashOffset": -14},
+]
+"""Of the second and further of lines that lie on each other; the first is whole."""
 AnyChart = alt.Chart | alt.LayerChart | alt.ConcatChart | alt.VConcatChart
 
 
@@ -33,23 +39,43 @@ def curves(
     log_y: bool = False,
     band: aggregate.Band = "standard deviation",
     y_domain: tuple[float, float] | None = None,
+    apart: bool = False,
 ) -> alt.LayerChart:
     """The mean of y at each x, in a band of one standard deviation over the rows there, or of one
     standard error; with `band="quartiles"` the median between the quartiles.
 
     `theory` has the same columns and is drawn dashed; without the column x it is level lines.
-    `y_domain` are the ends of the axis, where panels are to have the same.
+    `y_domain` are the ends of the axis, where panels are to have the same. With `apart` lines
+    after the first have gaps, so that all are seen where they lie on each other.
     """
     rows = aggregate.means(table, x, y, color, log_x=log_x, log_y=log_y, band=band)
     axes = Axes(
         table, x, y, color, x_title, y_title, log_x, log_y, theory=theory, y_domain=y_domain
     )
     rows = axes.floored(rows)
+    several = axes.names() if apart and color and not axes.is_scale() else []
+    if several:
+        rows = rows.with_columns(place=pl.Series([several.index(one) for one in rows["color"]]))
     around = axes.chart(rows, "fill").mark_area(opacity=0.16).encode(y=axes.y("low"), y2="high")
+    line = axes.chart(rows, "stroke").encode(y=axes.y("y"))
+    told = axes.tooltip(rows)
     # Only points carry a tooltip of their own place, so the line has invisible ones.
-    line = axes.chart(rows, "stroke").mark_line(point=alt.OverlayMarkDef(opacity=0, size=90))
-    line = line.encode(y=axes.y("y"), tooltip=axes.tooltip(rows))
-    return layered([around, line, *axes.dashed(theory)], title)
+    if several:
+        dots = line.mark_point(opacity=0, size=90).encode(tooltip=told)
+        lines = [*_with_gaps(line, len(several)), dots]
+    else:
+        lines = [line.mark_line(point=alt.OverlayMarkDef(opacity=0, size=90)).encode(tooltip=told)]
+    return layered([around, *lines, *axes.dashed(theory)], title)
+
+
+def _with_gaps(line: alt.Chart, several: int) -> list[alt.Chart]:
+    """Each line by itself, chosen by its number, as names are typeset."""
+    return [
+        line.transform_filter(f"datum.place == {place}").mark_line(
+            **(DASHES[(place - 1) % len(DASHES)] if place else {})
+        )
+        for place in range(several)
+    ]
 
 
 def points(

@@ -4,6 +4,7 @@
 """
 
 import math
+import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
@@ -16,6 +17,7 @@ PAGE_WIDTH = 1000
 _NARROWEST, _WIDEST, _GAP, _EDGES = 205, 400, 72, 84
 _BOLD, _LETTER = 7.2, 6.4
 """About how many pixels a letter of a panel's title, and of an axis' title, is wide."""
+_BRACKETS = re.compile(r"\([^()]{1,14}\)")
 _LEGEND, _LEGEND_ROW, _COLOUR_BAR, _OFFSET = 7, 16, 37, 10
 """What legends take above a panel, and how far a title is from what is below it, in pixels."""
 
@@ -84,6 +86,8 @@ def _lines(text: str, letters: float) -> str | list[str]:
     """The text, or its lines if it has more than so many letters."""
     if len(text) <= letters:
         return text
+    # What is short and in brackets stays in one line.
+    text = _BRACKETS.sub(lambda found: found[0].replace(" ", "\u00a0"), text)
     return textwrap.wrap(text, max(8, int(letters)), break_long_words=False, break_on_hyphens=False)
 
 

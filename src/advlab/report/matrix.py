@@ -21,15 +21,17 @@ def matrix(
     x_title: str = "",
     y_title: str = "",
     value_title: str = "",
+    digits: int = 2,
 ) -> alt.LayerChart:
     """The mean of a value in each cell, written in it and shaded.
 
     Shades need no legend, and are no colours: beside other charts theirs keep one meaning.
+    `digits` are those that count.
     """
     rows = aggregate.cells(table, x, y, value)
     text = rows.with_columns(
         pl.Series("share", _shares(rows["value"].to_numpy())),
-        pl.Series("shown", [_short(one) for one in rows["value"]]),
+        pl.Series("shown", [_short(one, digits) for one in rows["value"]]),
         *(pl.Series(name, [aggregate.label(level) for level in rows[name]]) for name in ("x", "y")),
     )
     chart = alt.Chart(text, width=WIDTH, height=HEIGHT).encode(
@@ -57,8 +59,8 @@ def _shares(values: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(share), share, 0.0)
 
 
-def _short(value: float | None) -> str:
-    """Two digits: 0.034, 1.2e-5."""
+def _short(value: float | None, digits: int) -> str:
+    """So many digits, of two 0.034 or 1.2e-5."""
     if value is None:
         return ""
-    return f"{value:.2g}".replace("e-0", "e-").replace("e+0", "e")
+    return f"{value:.{digits}g}".replace("e-0", "e-").replace("e+0", "e")

@@ -40,7 +40,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"\bsqrt(?=\()", "√"),
         (r"\bsqrt ", "√"),
         (r"\bsum_", "Σ_"),
-        (r"\bgrad(?=[_‖|])|\bgrad (?=[A-Z]\b)", "∇"),
+        (r"\bgrad(?=[_‖|])|\bgrad (?=[A-Z]\b|f\b)", "∇"),
+        (r"\blog10\b", "log_{10}"),
         (r"(?<![\w~])([A-Za-z])~(?![A-Za-z0-9~])", "\\1\u0303"),
         (r"(?<=\S) ~ (?=\S)", " ∼ "),
         (r"(?<![\w'’])([A-Za-z])'(?![\w'])", r"\1′"),
@@ -53,11 +54,11 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 _WORDS = "min|max|mean|median|sup|log|lim|argmin|argmax"
 _SCRIPT = re.compile(
-    r"(?P<raised>(?<=[\w)\]|*'′‖⟩])\^(?:\{(?P<a>[^{}]*)\}|\((?P<b>[^()]*)\)|(?P<c>[+-−]?[\w.]*\w)))"
+    r"(?P<raised>(?<=[\w)\]|*'′‖⟩])\^(?:\{(?P<a>[^{}]*)\}|\((?P<b>(?:[^()]|\([^()]*\))*)\)|(?P<c>[+-−]?[\w.]*\w)))"
     r"|(?P<star>(?<![A-Za-z0-9*])(?P<starred>[A-Za-zͰ-Ͽ])(?P<g>\*)(?![A-Za-z0-9*]))"
     r"|(?P<lowered>(?P<base>(?<![A-Za-z0-9])[A-Za-zͰ-Ͽℓ∇]\u0303?|[‖|]|(?<=[*′]))_"
     r"(?:\{(?P<d>[^{}]*)\}|(?P<e>[\w∞*]+)))"
-    rf"|(?P<under>\b(?P<word>{_WORDS})_(?:\{{(?P<h>[^{{}}]*)\}}|(?P<i>\w)(?!\w)))"
+    rf"|(?P<under>\b(?P<word>{_WORDS})_(?:\{{(?P<h>[^{{}}]*)\}}|(?P<i>\d+|\w)(?!\w)))"
     r"|(?P<digit>(?<![A-Za-z0-9])(?P<letter>[ͰͱͲ-Ͽ])(?P<f>[0-9])(?![0-9.]))"
 )
 _VARIABLE = re.compile(

@@ -252,10 +252,10 @@ def figure(table: pl.DataFrame) -> AnyChart:
         "B.15": "Lemmas B.15, B.29: descent along V",
         "B.12": "Lemma B.12: growth of W",
         "loss": "Lemmas B.15, B.29: loss",
-        "averaged": "L_rob over (2/T) sum G_rob",
+        "averaged": "L_rob over (2/T) Σ G_rob",
         "B.33": "Lemmas B.14, B.33: margin",
     }
-    constants = {"C2": "C2 of eq. 5", "c7": "c7 of B.31", "c8": "c8 of B.32"}
+    constants = {"C2": "C_2 of eq. 5", "c7": "c_7 of B.31", "c8": "c_8 of B.32"}
     used = [
         curves(fast, "C", name, "network", title=title, x_title="C of Assumption 1",
                y_title="share of the bound", log_x=True, log_y=True)

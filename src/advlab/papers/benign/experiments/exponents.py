@@ -12,6 +12,7 @@ follows the contour: four d, and five ||mu|| from 0.7 to 1.9 times 2.9 (d/1000)^
 
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 from pydantic import model_validator
 
@@ -185,8 +186,20 @@ def figure(table: pl.DataFrame) -> AnyChart:
             log_x=True,
             band="standard error",
             theory=pl.DataFrame({"exponent": [paper]}),
+            y_domain=_ends(found.filter(pl.col("kind") == kind), paper),
         )
         for kind, paper in (("clean", 4.0), ("robust", 2.0))
         for level in LEVELS
     ]
     return panels(charts, title=f"alpha = {RATIO} ||mu||, beta = {BETA}", columns=3)
+
+
+def _ends(found: pl.DataFrame, paper: float) -> tuple[float, float]:
+    """One axis for all levels of a kind of error: the fifths around their bars and the paper's."""
+    mean = pl.col("exponent").mean()
+    error = pl.col("exponent").std().fill_null(0.0) / pl.len().sqrt()
+    bars = found.drop_nulls("exponent").group_by("level", "step", "trained").agg(
+        low=mean - error, high=mean + error
+    )  # fmt: skip
+    values = np.r_[paper, bars["low"].to_numpy(), bars["high"].to_numpy()]
+    return float(np.floor(5 * values.min()) / 5), float(np.ceil(5 * values.max()) / 5)

@@ -224,7 +224,7 @@ def _all_pass(good: pl.DataFrame) -> pl.Series:
 def figure(table: pl.DataFrame) -> AnyChart:
     runs = _runs(table).with_columns(network=pl.col("activation").replace_strict(NAMES))
     near = runs.filter(pl.col("ratio") <= 0.1 * (1 + ROUNDING), pl.col("pace") == "assumed")
-    look = {"x_title": "C of Assumption 1", "log_x": True, "band": "standard error"}
+    look = {"x_title": "C of Assumption 1", "log_x": True, "band": "standard error", "apart": True}
     titles = {"good": "Good runs (B.3, B.4)", "1": "1: robust training error 0",
               "10": "10: attacked inputs keep mu", "12": "12: first step dominates",
               "13a": "13a: 5 % active", "13b": "13b: counts do not fall",

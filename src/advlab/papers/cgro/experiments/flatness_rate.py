@@ -155,7 +155,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
             dashed = _power(rows, "N", "delta G", -1 / (int(D) + 2)) if part == "rate" else None  # type: ignore[call-overload]
             charts.append(curves(_long(rows, "N", names), "N", "value", "term", theory=dashed,
                                  title=f"D = {D}, {words}", x_title="N", y_title="size",
-                                 log_x=True, log_y=True))  # fmt: skip
+                                 log_x=True, log_y=True, y_domain=_ends(table, part)))  # fmt: skip
     for (D,), rows in table.filter(part="radius").sort("D").partition_by(
         "D", as_dict=True, maintain_order=True
     ).items():  # fmt: skip
@@ -164,8 +164,16 @@ def figure(table: pl.DataFrame) -> AnyChart:
             dashed.append(_power(rows, "delta", "(II)", -2.5).filter(pl.col("value") < 3))
         charts.append(curves(_long(rows, "delta", names), "delta", "value", "term",
                              theory=pl.concat(dashed), title=f"D = {D}, theta = 2 mu",
-                             x_title="delta", y_title="size", log_x=True, log_y=True))  # fmt: skip
+                             x_title="delta", y_title="size", log_x=True, log_y=True,
+                             y_domain=_ends(table, "radius")))  # fmt: skip
     return panels(charts, columns=3)
+
+
+def _ends(table: pl.DataFrame, part: str) -> tuple[float, float]:
+    """One axis for all D of a part: what is around the terms that are drawn."""
+    terms = table.filter(part=part).select("bound", "delta G", "(II)", "(I)", "gap").to_numpy()
+    terms = terms[terms > 0]
+    return float(terms.min()) / 1.3, float(terms.max()) * 1.3
 
 
 def _long(rows: pl.DataFrame, x: str, names: list[str]) -> pl.DataFrame:

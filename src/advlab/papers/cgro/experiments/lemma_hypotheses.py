@@ -205,12 +205,12 @@ def figure(table: pl.DataFrame) -> AnyChart:
     return panels(
         [
             curves(early, "ratio", "rate", "dimension", title="Lemma C.3: growth of the signal",
-                   x_title="t/T_0", y_title="(u+ - u)/u^2 over 3 eta alpha^3 (1 - lambda)/2",
+                   x_title="t/T_0", y_title="growth of u over 3 eta alpha^3 (1 - lambda) u^2/2",
                    **usual),
             points(times.with_columns(pl.col("time").replace_strict(names)), "d", "value", "time",
                    title="Lemma A.1", x_title="d", log_x=True, log_y=True, y_title="steps"),
             curves(decay, "ratio", "least force", "dimension", title="Lemma C.6: least force",
-                   y_title="tilde psi_i/psi(V_i)", **after),
+                   y_title="force over psi(V_i)", **after),
             curves(late, "ratio", "printed", "dimension", theory=half.select("printed"),
                    title="Lemma C.9: descent as printed", y_title="fall of L/(eta ||grad L||)",
                    log_y=True, **after),

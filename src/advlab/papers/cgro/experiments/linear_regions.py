@@ -128,9 +128,9 @@ def _drawn(sizes: tuple[int, ...], rng: torch.Generator) -> list[tuple[Array, Ar
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    shown = table.with_columns(size=pl.format("D = {}, n = {}", "d", "n")).sort("d", "n")
+    shown = table.with_columns(size=pl.format("{}, {}", "d", "n")).sort("d", "n")
     most = shown.select("size", "cells").unique(maintain_order=True)
-    x: dict[str, Any] = {"x_title": "dimension and units"}
+    x: dict[str, Any] = {"x_title": "dimension D, units n"}
     return panels(
         [
             points(shown, "size", "regions", "kind", title="regions in the cube",

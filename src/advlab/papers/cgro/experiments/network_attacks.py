@@ -218,7 +218,8 @@ def figure(table: pl.DataFrame) -> AnyChart:
     last = shown.filter(pl.col("step") == pl.col("steps") + 1)
     return panels(
         [
-            curves(shown, "step", "signal", "arm", title="signal", y_title="alpha^3 U", **usual),
+            curves(shown, "step", "signal", "arm", title="signal", y_title="alpha^3 U",
+                   band="quartiles", **usual),
             curves(shown, "step", "mean V", "arm", title="memorised noise", y_title="mean V_i",
                    **usual),
             curves(shown, "step", "own train", "arm", title="under the own attack, training",

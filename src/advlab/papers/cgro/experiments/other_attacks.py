@@ -81,13 +81,16 @@ def figure(table: pl.DataFrame) -> AnyChart:
     of_sample = pl.col("quantity").str.contains(" (train|test)$")
     curve = named.filter(of_sample, attack="PGD", seed=table["seed"].min())
     edges = pl.col("quantity").is_in(["first tenth train", "last tenth test"])
-    window = named.filter(edges, pl.col("lam") > 0)
+    window = named.filter(edges, pl.col("lam") > 0).with_columns(
+        network=pl.col("seed").rank("dense").cast(pl.Int64)
+    )
     return panels(
         [
             curves(curve, "share", "value", "who", title="one network of each kind under PGD",
                    x_title="radius / delta", y_title="share of inputs that hold", log_x=True),
-            points(window, "seed", "value", "who", title="where 90 % of train, 10 % of test hold",
-                   x_title="seed", y_title="radius / delta"),
+            points(window, "network", "value", "who",
+                   title="where 90 % of train, 10 % of test hold", x_title="network",
+                   y_title="radius / delta"),
             points(named.filter(of_sample, share=1.0), "attack", "value", "who",
                    title="the whole budget, all seeds", x_title="attack",
                    y_title="share of inputs that hold"),

@@ -54,6 +54,8 @@ ABOUT = lab.About(
     },
 )
 NAME = "convergence/a1 decisive"
+NAMES = {"identity": "clean", "fgm": "FGM", "pgd": "PGD", "anti": "anti-PGD"}
+"""Of attacks, where a figure has other words for them."""
 EVALUATED_WITH = ("identity", "random", "fgm", "pgd", "oracle")
 
 
@@ -127,7 +129,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
             "best",
             "width",
             theory=foretold,
-            title=f"trained on {attack}",
+            title=f"trained on {NAMES.get(attack, attack)}",
             x_title="iterations",
             y_title="smallest L_A so far",
             log_x=True,
@@ -162,7 +164,8 @@ def _matrix(table: pl.DataFrame) -> AnyChart:
     widest = ends(table).filter(pl.col("width") == pl.col("width").max())
     long = widest.unpivot(
         [f"under {name}" for name in EVALUATED_WITH], index=["attack", "seed"], variable_name="by"
-    ).with_columns(pl.col("by").str.strip_prefix("under "))
+    ).with_columns(pl.col("by").str.strip_prefix("under ").replace(NAMES))
+    long = long.with_columns(pl.col("attack").replace(NAMES))
     return matrix(
         long,
         "by",

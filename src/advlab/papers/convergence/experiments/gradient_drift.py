@@ -202,20 +202,21 @@ def figure(table: pl.DataFrame) -> AnyChart:
     ])  # fmt: skip
     charts = [
         curves(exact, "width", name, "R", theory=law, y_title=words,
-               title="worst in B(R), H = 1; dashed: limit law", **wide)
-        for name, words in {"flips": "units that turn",
-                            "gradient": "||grad f(W) - grad f(W0)||"}.items()
+               title=f"{what}, worst in B(R), H = 1; dashed: limit law", **wide)
+        for name, what, words in (("flips", "turned units", "units that turn"),
+                                  ("gradient", "gradient", "||grad f(W) - grad f(W0)||"))
     ]  # fmt: skip
     search = search.rename({"depth": "H"}).sort("H", "width")
-    titles = {"flips": "units that turn, in a layer", "features": "||x_h(W) - x_h(W0)||",
-              "gradient": "||grad_h f(W) - grad_h f(W0)||"}  # fmt: skip
-    for name, words in titles.items():
+    titles = {"flips": ("turned units", "units that turn, in a layer"),
+              "features": ("features", "||x_h(W) - x_h(W0)||"),
+              "gradient": ("gradient", "||grad_h f(W) - grad_h f(W0)||")}  # fmt: skip
+    for name, (what, words) in titles.items():
         bound = search.group_by("H", "width", maintain_order=True).agg(
             pl.col(f"{name} bound").mean().alias(name)
         )
         charts.append(
             curves(search, "width", name, "H", theory=bound, y_title=words,
-                   title="found in B(1); dashed: bound by norms", **wide)
+                   title=f"{what}, found in B(1); dashed: bound by norms", **wide)
         )  # fmt: skip
     first = table.filter(kind="inputs", layer=1).rename({"depth": "H"}).sort("H", "delta")
     kernel = first.group_by("H", "delta", maintain_order=True).agg(

@@ -302,6 +302,6 @@ def _residuals(rows: pl.DataFrame, R: float) -> alt.LayerChart:
     lines = alt.Chart(guides).encode(x="x:Q", y="y:Q", detail="line:N")
     dashed = lines.mark_line(color="gray", strokeWidth=1.5, strokeDash=[5, 4])
     last = lines.transform_filter(alt.datum.x == m[-1]).encode(text="line:N")
-    words = last.mark_text(color="gray", align="right", baseline="bottom", dy=-9)
+    words = last.mark_text(color="gray", align="left", baseline="middle", dx=5)
     title = f"along the loss gradient, R = {R:g}"
     return alt.LayerChart(layer=[dashed, words, chart], title=title)

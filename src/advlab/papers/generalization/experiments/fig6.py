@@ -241,7 +241,7 @@ def figure(table: pl.DataFrame):
     return charts.panels(
         [
             charts.curves(
-                part.rename({"activation": "network"}),
+                part.with_columns(network=pl.col("activation").replace({"relu": "ReLU"})),
                 "step",
                 "risk",
                 "network",

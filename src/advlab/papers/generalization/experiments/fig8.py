@@ -52,7 +52,7 @@ def recipe(scale: lab.Scale, seeds: int | None = None) -> list[Case]:
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    shown = table.with_columns(eps=pl.format("eps = {}", "radius"))
+    shown = table.with_columns(eps=pl.format("{}", "radius"))
     x: dict[str, Any] = {"x_title": "epoch"}
     charts = [
         curves(shown, "step", "difference", "eps", title="attack difference",

@@ -222,19 +222,20 @@ def figure(table: pl.DataFrame) -> charts.AnyChart:
     widths = named["width"].unique().sort().to_list()
     titles = {"attack": "mean |Δ₁|", "output": "largest |Δ₂|", "slope": "weighted |Δ₃|",
               "gradient": "difference of gradients"}  # fmt: skip
-    wide = {"x_title": "width h", "log_x": True, "log_y": True}
+    wide = {"x_title": "width h", "log_x": True, "log_y": True, "band": "quartiles"}
     panels = []
     for name, words in titles.items():
         at = named.filter(phi="gelu", top="positive", width=widths[-1])[name].to_numpy().mean()
         line = pl.DataFrame({"width": widths, name: [at * (widths[-1] / h) ** 0.5 for h in widths]})
-        panels.append(charts.curves(named, "width", name, "network", theory=line, y_title=words,
-                                    title="dashed: h^(-1/2)", **wide))  # fmt: skip
+        panels.append(charts.curves(named, "width", name, "network", theory=line, title=words,
+                                    y_title="size; dashed: h^(-1/2)", **wide))  # fmt: skip
     last = table.filter(part="width", phi="gelu", top="positive", width=widths[-1])
     long = last.unpivot([f"kept {xi:g}" for xi in (*XIS, 0.0)], index=["seed", "step"])
     long = long.with_columns(xi=pl.col("variable").str.strip_prefix("kept "))
     panels.append(
         charts.curves(long.filter(pl.col("value") > 0), "step", "value", "xi", log_x=True,
-                      log_y=True, theory=pl.DataFrame({"value": [1.0]}), x_title="iteration",
+                      log_y=True, band="quartiles", theory=pl.DataFrame({"value": [1.0]}),
+                      x_title="iteration",
                       y_title="largest |Δ₁| over its order",
                       title="where f − y keeps its sign; gelu, a > 0")
     )  # fmt: skip

@@ -1,4 +1,7 @@
-"""The figure of the lemmas: every measure over time, its bound dashed where it can be drawn."""
+"""The figure of the lemmas: what its claims ask, with bounds dashed where they can be drawn.
+
+The table holds more: sizes of gradients and of the weights, slacks of Lemmas B.7, B.13 and B.30.
+"""
 
 import math
 from typing import Any
@@ -9,20 +12,12 @@ from .....models import SHAPES as ACTIVATIONS
 from .....report import charts
 from ...theory import (
     first_step_floor,
-    gradient_alignment,
     robust_error_lower_bound,
     slrelu_loss_bound,
-    squared_norm_rate,
     training_loss_bound,
 )
 from .lemmas_runs import SPEED
 
-PARTS = {
-    "B1": "B1, signal",
-    "B2": "B2, flips",
-    "B3": "B3, test noise along mu",
-    "B4": "B4, products of noise",
-}
 NAMES = {"smoothed_leaky_relu": "SLReLU", "leaky_relu": "leaky ReLU", "relu": "ReLU"}
 
 
@@ -37,7 +32,7 @@ def _over_time(rows: pl.DataFrame, value: str, title: str, y_title: str, **more:
     later = rows.filter(pl.col("step") >= 1, pl.col(value).is_not_null())
     return charts.curves(
         later, "step", value, "network", title=title, x_title="step t", y_title=y_title,
-        log_x=True, **more,
+        log_x=True, apart=True, **more,
     )  # fmt: skip
 
 
@@ -53,16 +48,10 @@ def _losses(main: pl.DataFrame) -> list:
     return [
         _over_time(main, "L_rob", "Robust training loss (B.15, B.29)", "L_rob and its bound",
                    log_y=True, theory=_loss_bounds(main)),
-        _over_time(main, "averaged", "Loss over (2/T) Σ G_rob (proof of B.15)", "ratio",
-                   theory=_levels("averaged", 1)),
         _over_time(main, "loss ratio", "Ratio of loss gradients (B.9, B.26)", "max g / min g"),
         _over_time(main, "training error", "Robust training error (Theorem 3.1)", "error"),
         _over_time(main, "scaled step low", "Least step of a margin (B.9, B.26)", "over eta d g/n",
                    theory=_levels("scaled step low", 0)),
-        _over_time(main, "sandwich", "Slack of G_rob in its bounds (B.7)", "slack", log_y=True),
-        _over_time(main, "alignment", "Gradient along mu (B.15, B.29)", "over ||mu|| G_rob",
-                   log_y=True, theory=_alignments(main)),
-        _over_time(main, "gradient", "Size of the gradient (eq. 5)", "over sqrt(d/n) G_rob"),
     ]  # fmt: skip
 
 
@@ -81,14 +70,6 @@ def _measured_c0(main: pl.DataFrame, shape: str) -> float | None:
     rows = main.filter(pl.col("activation") == shape, pl.col("step") <= 1)
     shares = rows.select(pl.min_horizontal("active of examples", "active of neurons").alias("c0"))
     return max(float(shares["c0"].mean()), 1e-3)  # type: ignore[arg-type]
-
-
-def _alignments(main: pl.DataFrame) -> pl.DataFrame:
-    floors = {
-        name: gradient_alignment(_gamma(shape), _measured_c0(main, shape))
-        for shape, name in NAMES.items()
-    }
-    return _by_network("alignment", floors)
 
 
 def _loss_bounds(main: pl.DataFrame) -> pl.DataFrame:
@@ -111,19 +92,14 @@ def _loss_bounds(main: pl.DataFrame) -> pl.DataFrame:
 def _attacks(main: pl.DataFrame) -> list:
     flipped = main.with_columns(flipped=-pl.col("noisy signal high"))
     return [
-        _over_time(main, "span distance", "Distance to the span (B.10, B.27)", "largest distance",
-                   log_y=True, theory=_levels("span distance", 1)),
-        _over_time(main, "attack cosine", "Attack against the mean (Section 4.1)", "least cosine"),
         _over_time(main, "clean signal low", "<mu, y x~>/||mu||² on clean labels (B.11)", "least",
                    theory=_levels("clean signal low", 1 / 3)),
         _over_time(flipped, "flipped", "-<mu, y x~>/||mu||² on flipped labels (B.11)", "least",
                    theory=_levels("flipped", 1 / 3)),
-        _over_time(main, "gradient gap", "Gradient against the standard one", "relative gap"),
     ]  # fmt: skip
 
 
 def _weights(main: pl.DataFrame) -> list:
-    squares = main.with_columns(square=pl.col("norm") ** 2)
     first = main.filter(pl.col("step") == 0)
     length = float(first["mu_norm"][0])
     floors = sorted({first_step_floor(length, _gamma(shape)) for shape in NAMES})
@@ -132,33 +108,11 @@ def _weights(main: pl.DataFrame) -> list:
         x_title="network", y_title="|W¹ - W⁰|/|W⁰|", log_y=True, theory=_levels("move", *floors),
     )  # fmt: skip
     return [
-        _over_time(main, "growth", "Growth of the norm (B.12)", "over eta sqrt(d/n) Σ G_rob"),
-        _over_time(squares, "square", "Squared norm (B.16, B.29)", "|W|²", log_y=True,
-                   theory=_square_bounds(squares)),
         moves,
         _over_time(main, "active of examples", "Active examples of a neuron (B.21)", "least share"),
         _over_time(main, "active of neurons", "Active neurons of an example (B.21)", "least share"),
         _over_time(main, "lost pairs", "Active pairs lost (B.26)", "pairs since the last point"),
-        _over_time(main, "secant error", "Error of the secant identity (B.26)", "relative error",
-                   log_y=True),
-        _over_time(main.filter(pl.col("fresh slack").is_not_null()), "fresh slack",
-                   "Slack of Lemma B.13", "over the step", log_y=True),
     ]  # fmt: skip
-
-
-def _square_bounds(squares: pl.DataFrame) -> pl.DataFrame:
-    case = squares.row(0, named=True)
-    eta = _eta(case)
-    start = squares.filter(pl.col("step") == 0)["square"].mean()
-    steps = squares.filter(pl.col("step") >= 1)["step"].unique().sort()
-    parts = []
-    for shape, name in NAMES.items():
-        rate = squared_norm_rate(eta, case["width"], ACTIVATIONS[shape]().c1 or 0.0)
-        bound = pl.DataFrame({"step": steps}).with_columns(
-            square=start + rate * pl.col("step"), network=pl.lit(name)
-        )
-        parts.append(bound)
-    return pl.concat(parts)
 
 
 def _fresh(rows: pl.DataFrame) -> list:
@@ -174,16 +128,10 @@ def _fresh(rows: pl.DataFrame) -> list:
         _over_time(margins, "margin", "Normalised margin (B.14, B.33)", "over ||mu||² sqrt(n/d)"),
         charts.points(by_d, "d", "margin", "network", title="Normalised margin over q (flat)",
                       log_x=True, y_title="min M/(|W|₂ q)"),
-        _over_time(main, "aligned", "Neurons right on fresh points (B.31)", "share of pairs"),
-        *(_over_time(main, part, f"Neuron's margin (B.30): {name}",
-                     "over eta ||mu||² G_rob/sqrt(m)",
-                     theory=_levels(part, 0)) for part, name in PARTS.items()),
         _by_start(rows, "span distance", "max", "Distance to the span by size of the start",
                   "largest distance", log_y=True, theory=_reaches(starts)),
         _by_start(rows, "attack cosine", "min", "Attack against the mean by size of the start",
                   "least cosine"),
-        _by_start(rows, "aligned", "last", "Neurons right on fresh points by size of the start",
-                  "share of pairs"),
         *_by_radius(rows),
     ]  # fmt: skip
 

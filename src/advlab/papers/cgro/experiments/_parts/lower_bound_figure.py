@@ -22,7 +22,7 @@ def _growing(table: pl.DataFrame) -> AnyChart:
         "number",
         title=f"Forced at delta {RADIUS_DRAWN:g}, mu {MU_DRAWN:g}",
         x_title="dimension D",
-        y_title="log10 of the number",
+        y_title="log_10 of the number",
     )
 
 

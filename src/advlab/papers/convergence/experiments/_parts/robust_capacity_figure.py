@@ -144,25 +144,25 @@ def _counts(table: pl.DataFrame) -> AnyChart:
 
 
 def _forced(rows: pl.DataFrame) -> list[alt.Chart]:
-    """floor(n/2) d as a grey line with its name: a number of another kind than the dots."""
+    """floor(n/2) d, which the VC dimension forces: a grey line, a number of another kind."""
     forced = rows.select(x="size", y=pl.col("n") // 2 * pl.col("d")).unique().sort("x")
     line = alt.Chart(forced).encode(x="x:Q", y="y:Q")
-    name = alt.Chart(forced[:1]).encode(x="x:Q", y="y:Q", text=alt.value("VC: floor(n/2) d"))
+    name = alt.Chart(forced[-1:]).encode(x="x:Q", y="y:Q", text=alt.value("VC: about n d / 2"))
     return [
         line.mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=CATEGORIES[6]),
-        name.mark_text(align="left", dx=34, dy=12, color=CATEGORIES[6], fontSize=12),
+        name.mark_text(align="right", dx=4, dy=30, color=CATEGORIES[6], fontSize=12),
     ]
 
 
 def _brittle(table: pl.DataFrame) -> AnyChart:
     rows = _renamed(table, {"clean": "points", "robust": "balls"}, "fitted")
     return points(
-        rows.with_columns(size=pl.format("n {}, d {}", pl.col("n"), pl.col("d"))),
+        rows.with_columns(size=pl.format("{}, {}", pl.col("n"), pl.col("d"))),
         "size",
         "value",
         "fitted",
         title="What d + 2n parameters fit",
-        x_title="points and dimension",
+        x_title="points n, dimension d",
         y_title="share fitted",
     )
 

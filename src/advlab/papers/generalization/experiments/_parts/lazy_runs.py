@@ -212,10 +212,11 @@ def high_dimension_panels(
                 value,
                 "eps",
                 theory=None if level is None else part.select(pl.col(level).alias(value)).head(1),
-                title=f"{net}, v² = {part['v2'][0]:g}",
+                title=f"{'ReLU' if net == 'relu' else net}, v² = {part['v2'][0]:g}",
                 x_title="iteration",
                 y_title=title,
                 log_x=log_x,
+                apart=True,
             )
             for (_, net), part in parts.items()
         ],

@@ -8,12 +8,12 @@ to be comparable with the loss of 46 million weights and says nothing about a hu
 from collections.abc import Mapping
 from typing import Any
 
-import altair as alt
 import polars as pl
 
 from ..... import lab
 from .....report import Claim, Claims, Verdict, empirical, sample, undecide
-from .....report.charts import AnyChart, panels, points
+from .....report.charts import AnyChart, panels
+from .....report.matrix import matrix
 from . import wide_resnet_runs as runs
 from .wide_resnet_runs import Case
 
@@ -23,6 +23,11 @@ REASON = (
     "needs WideResNet34-10 (46 million weights) on all of CIFAR-10, at paper scale on a GPU: a "
     "smaller network cannot decide it"
 )
+
+
+METHODS = "no penalty", "L1 penalty"
+KINDS = {"standard": "standard", "adversarial": "adversarial, under PGD-10"}
+PAPER = "the paper: WideResNet34-10, all of CIFAR-10"
 
 
 def about(item: str, attack: str, printed: tuple[float, float]) -> lab.About:
@@ -60,18 +65,38 @@ def recipe(scale: str, seeds: int | None, **attack: Any) -> list[Case]:
     return runs.cases(seeds or usual, [{"l1": 0.0}, {"l1": WEIGHT}], **{**settings, **attack})
 
 
-def figure(table: pl.DataFrame) -> AnyChart:
-    """Both accuracies as points; the numbers are those of the table."""
-    last = table.filter(pl.col("step") == pl.col("steps"))
-    named = last.with_columns(
-        weights=pl.when(pl.col("l1") > 0).then(pl.lit("L1 penalty")).otherwise(pl.lit("none"))
+def figure(table: pl.DataFrame, printed: Mapping[str, tuple[float, float]]) -> AnyChart:
+    """Test accuracy in per cent, as the paper's table has it, and that table.
+
+    Args:
+        table: of the runs.
+        printed: standard and adversarial accuracy by the name of a method.
+    """
+    last = table.filter(pl.col("step") == pl.col("steps")).sort("l1")
+    names = pl.when(pl.col("l1") > 0).then(pl.lit(METHODS[1])).otherwise(pl.lit(METHODS[0]))
+    size = f"depth {table['depth'][0]}, {table['n'][0]:,} images"
+    found = last.select(
+        pl.lit(f"measured: {size}").alias("whose"), names.alias("training"),
+        *(pl.col(name) * 100 for name in KINDS),
+    )  # fmt: skip
+    paper = pl.DataFrame(
+        [{"whose": PAPER, "training": name, **dict(zip(KINDS, values, strict=True))}
+         for name, values in printed.items()]
+    )  # fmt: skip
+    long = pl.concat([found, paper]).unpivot(
+        list(KINDS), index=["whose", "training"], variable_name="accuracy"
     )
-    kinds: dict[str, str] = {"standard": "standard", "adversarial": "adversarial, under PGD-10"}
-    charts: list[alt.LayerChart] = [
-        points(named, "weights", kind, "weights", title=title, y_title="test accuracy")
-        for kind, title in kinds.items()
-    ]
-    return panels(charts, columns=2)
+    long = long.with_columns(pl.col("accuracy").replace_strict(KINDS))
+    return panels(
+        [
+            matrix(rows, "accuracy", "training", "value", title=str(whose), x_title="test accuracy",
+                   y_title="training", value_title="per cent", digits=3)
+            for (whose,), rows in long.partition_by(
+                "whose", as_dict=True, maintain_order=True
+            ).items()
+        ],
+        columns=2,
+    )  # fmt: skip
 
 
 def verdicts(table: pl.DataFrame, about: Mapping[str, Claim]) -> list[Verdict]:

@@ -99,7 +99,8 @@ def parsed(words: list[str], partly: bool = False) -> tuple[tuple[str, ...], dic
         words: what stands behind `advlab`.
         partly: what a verb needs may be missing.
     """
-    command, verbs = get_command(app), ()
+    command: Any = get_command(app)
+    verbs: tuple[str, ...] = ()
     while isinstance(command, TyperGroup):
         context = command.context_class(command, info_name="advlab")
         _, words, _ = command.make_parser(context).parse_args(list(words))

@@ -214,7 +214,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
 
 
 def _sides(table: pl.DataFrame, title: str) -> AnyChart:
-    names = {"upper": "delta G", "rise": "rise of the loss", "lower": "delta E||grad||"}
+    names = {"upper": "delta G", "rise": "rise of the loss", "lower": "delta times the mean slope"}
     return curves(
         _long(table, "delta", names), "delta", "value", "line", title=title,
         x_title="radius delta", y_title="loss", log_x=True, log_y=True,

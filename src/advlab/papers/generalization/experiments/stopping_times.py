@@ -218,6 +218,7 @@ def figure(table: pl.DataFrame) -> charts.AnyChart:
     )
     relu = attacked.filter(pl.col("net").is_in((*RELU, "linear")), n=N, d=D, xi=0.1)
     relu = relu.filter(pl.col("crossing").is_not_nan())
+    relu = relu.with_columns(pl.col("net").str.replace("relu", "ReLU"))
     return charts.panels(
         [
             charts.points(dims, "d", "theta at T", "eps", y_title="‖θ(T)‖ / (v √(n/d))",

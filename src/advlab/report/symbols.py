@@ -131,8 +131,9 @@ def typeset(spec: Any) -> Any:
 
 
 _TYPED = re.compile(r"([_^])(?:\{([^{}<>]*)\}|([^\W\d_]|\*)(?![A-Za-z0-9]))")
-_SMALL = dict(zip("⁻⁰¹²³⁴⁵⁶⁷⁸⁹₋₀₁₂₃₄₅₆₇₈₉ₓᵢⱼᵣₜₙₘₖ", "^" * 11 + "_" * 19, strict=True))
-_NORMAL = dict(zip(_SMALL, "−0123456789−0123456789xijrtnmk", strict=True))
+_LOWERED = "₋₀₁₂₃₄₅₆₇₈₉ₓᵢⱼᵣₜₙₘₖₐₑₒₕₗₚₛᵤᵥ"
+_SMALL = dict.fromkeys("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "^") | dict.fromkeys(_LOWERED, "_")
+_NORMAL = dict(zip(_SMALL, "−0123456789−0123456789xijrtnmkaeohlpsuv", strict=True))
 _TEXTS = re.compile(r"(<(?:text|tspan)\b[^>]*>)([^<]+)(?=</(?:text|tspan)>)")
 _RUNS = re.compile(f"[{''.join(_SMALL)}]+")
 

@@ -134,24 +134,20 @@ def _counts(table: pl.DataFrame) -> AnyChart:
         "size",
         "value",
         "network for",
-        title="Parameters that fit n points",
+        title="Parameters that fit n points; grey: VC, n d/2",
         x_title="n d, for n = d",
         y_title="parameters",
         log_x=True,
         log_y=True,
     )
-    return alt.LayerChart(layer=[*_forced(rows), dots])
+    return alt.LayerChart(layer=[_forced(rows), dots])
 
 
-def _forced(rows: pl.DataFrame) -> list[alt.Chart]:
+def _forced(rows: pl.DataFrame) -> alt.Chart:
     """floor(n/2) d, which the VC dimension forces: a grey line, a number of another kind."""
     forced = rows.select(x="size", y=pl.col("n") // 2 * pl.col("d")).unique().sort("x")
     line = alt.Chart(forced).encode(x="x:Q", y="y:Q")
-    name = alt.Chart(forced[-1:]).encode(x="x:Q", y="y:Q", text=alt.value("VC: about n d / 2"))
-    return [
-        line.mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=CATEGORIES[6]),
-        name.mark_text(align="right", dx=4, dy=30, color=CATEGORIES[6], fontSize=12),
-    ]
+    return line.mark_line(strokeDash=[5, 4], strokeWidth=1.5, color=CATEGORIES[6])
 
 
 def _brittle(table: pl.DataFrame) -> AnyChart:

@@ -122,7 +122,7 @@ def test_smoke_runs_and_decides_nothing(tmp_path):
     assert not result.failed
     assert {found.outcome for found in result.verdicts} == {"undecided"}
     assert [found.id for found in result.verdicts] == list(lemmas.ABOUT.claims)
-    assert len(result.chart["concat"]) == 35
+    assert len(result.chart["concat"]) == 18
 
 
 def small(**settings) -> LemmasCase:

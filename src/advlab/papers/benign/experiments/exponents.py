@@ -201,5 +201,5 @@ def _ends(found: pl.DataFrame, paper: float) -> tuple[float, float]:
     bars = found.drop_nulls("exponent").group_by("level", "step", "trained").agg(
         low=mean - error, high=mean + error
     )  # fmt: skip
-    values = np.r_[paper, bars["low"].to_numpy(), bars["high"].to_numpy()]
+    values = np.r_[paper - 0.1, paper + 0.1, bars["low"].to_numpy(), bars["high"].to_numpy()]
     return float(np.floor(5 * values.min()) / 5), float(np.ceil(5 * values.max()) / 5)

@@ -60,7 +60,7 @@ ABOUT = lab.About(
     item="Section 2 (noise, dictionaries), section 4 (noise inside), Theorem 5.1 (every T_f), "
     "section 3",
     title="Noise, other dictionaries, less margin, longer clean training",
-    seconds={"smoke": 4, "laptop": 40, "paper": 1500},
+    seconds={"smoke": 4, "laptop": 430, "paper": 1500},
     looks=2,
     reduced={
         "laptop": "d = 128 where theorems want d to infinity; draws of small |<w*, z>| rejected "
@@ -184,6 +184,7 @@ NETWORKS = {"clean": "clean training", "FGM": "then against FGM"}
 def figure(table: pl.DataFrame) -> AnyChart:
     ranks = pl.DataFrame({"setting": list(CHANGES)}).with_row_index("rank")
     rows = table.join(ranks, on="setting").sort("rank")
+    rows = rows.with_columns(pl.col("setting").replace({INSIDE[0]: f"sigma_{INSIDE[0]}"}))
     shown = {"clean: clean": "clean net, no attack", "FGM: clean": "FGM net, no attack",
              "linear": "linear rule, no attack", "clean: worst": "clean net, worst case",
              "FGM: worst": "FGM net, worst case"}  # fmt: skip

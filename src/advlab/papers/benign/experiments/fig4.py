@@ -38,7 +38,7 @@ ABOUT = lab.About(
     paper="benign",
     item="Figure 4",
     title="Phase transitions of clean and robust accuracy on MNIST",
-    seconds={"smoke": 4, "laptop": 1600, "paper": 23000},
+    seconds={"smoke": 4, "laptop": 1080, "paper": 23000},
     looks=2,
     reduced={
         "laptop": "250 of 1000 steps and a coarser grid; it says nothing about the paper's 1000 "

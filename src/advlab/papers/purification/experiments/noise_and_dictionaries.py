@@ -60,7 +60,7 @@ ABOUT = lab.About(
     item="Section 2 (noise, dictionaries), section 4 (noise inside), Theorem 5.1 (every T_f), "
     "section 3",
     title="Noise, other dictionaries, less margin, longer clean training",
-    seconds={"smoke": 4, "laptop": 430, "paper": 1500},
+    seconds={"smoke": 4, "laptop": 110, "paper": 1500},
     looks=2,
     reduced={
         "laptop": "d = 128 where theorems want d to infinity; draws of small |<w*, z>| rejected "

@@ -92,7 +92,7 @@ ABOUT = lab.About(
     item="Theorem C.2, Lemmas C.7-C.11, C.14-C.17, C.19, C.20, E.2, F.11, Proposition F.8, "
     "Corollary F.2",
     title="Both sides of the appendix's lemmas, and the constants they imply",
-    seconds={"smoke": 4, "laptop": 30, "paper": 900},
+    seconds={"smoke": 4, "laptop": 200, "paper": 900},
     looks=2,
     claims=_claims(),
 )

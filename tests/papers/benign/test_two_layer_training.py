@@ -13,7 +13,8 @@ from advlab.models import Linear, Stack, TwoLayer
 from advlab.models.activations import SHAPES
 from advlab.papers.benign.data import NoisyMixture
 from advlab.papers.benign.reductions import TwoLayerAdversarial, attacked
-from advlab.reductions import Layers, Subspace, few_inputs
+from advlab.papers.benign.reductions.input_pgd import few_inputs
+from advlab.reductions import Layers, Subspace
 from advlab.threats import Ball
 from advlab.training import L2, Adversarial, Checkpoint, Hook, Penalize, fit
 

@@ -17,18 +17,10 @@ from ....attacks import PGD, Attack, Attacked
 from ....core.errors import AdvlabError
 from ....losses import PerExample, logistic, margin
 from ....losses import resolve as resolve_loss
-from ....reductions import (
-    Layers,
-    Score,
-    Step,
-    few_inputs,
-    gram_pgd,
-    input_pgd,
-    score_of,
-    trained,
-)
+from ....reductions import Layers, Score, Step, gram_pgd, score_of, trained
 from ....threats import Ball, Threat
 from ....training.objectives import AttackedObjective, StepContext
+from .input_pgd import few_inputs, input_pgd
 
 COLUMNS = 8
 REFRESH = 50

@@ -9,8 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ..attacks import PGD
-from .gram import Flips, Layers, Path, Score, WorstPoint, rows_of, sides_of, wide
+from ....attacks import PGD
+from ....reductions import Layers, Score, WorstPoint
+from ....reductions.gram import Flips, Path, rows_of, sides_of, wide
 
 SHARE = 0.3
 """Of the width: with at most so many coordinates this way is the faster one. On MNIST at 1000 units

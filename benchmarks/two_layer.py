@@ -11,6 +11,7 @@ is timed by itself; the figures do not even need it (`reduce.law` draws the rota
 
 import json
 import time
+from copy import deepcopy
 
 import torch
 from torch import nn
@@ -19,7 +20,7 @@ from advlab.attacks import PGD
 from advlab.core.randomness import generators
 from advlab.models import Stack, TwoLayer
 from advlab.papers.benign.data import NoisyMixture
-from advlab.papers.benign.reductions import TwoLayerAdversarial
+from advlab.papers.benign.reductions import TwoLayerAdversarial, two_layer_training
 from advlab.reductions import Subspace
 from advlab.threats import Ball
 from advlab.training import fit
@@ -148,7 +149,29 @@ def compare(
     print(json.dumps(report), flush=True)
 
 
+def few_coordinates(dims: tuple[int, ...] = (25, 100, 289), steps: int = 5) -> None:
+    """PGD in the coordinates of the inputs against products with the Gram matrix, in float64."""
+    chosen = two_layer_training.few_inputs
+    try:
+        for d in dims:
+            x, y, stack = (part.double() for part in problem(d, 1000, 1))
+            nets = [stack.replicate(0)]
+
+            def run(few: bool, x=x, y=y, nets=nets) -> torch.Tensor:
+                two_layer_training.few_inputs = lambda _: few
+                return reduced(x, y, [deepcopy(net) for net in nets], steps)
+
+            if float((run(True) - run(False)).abs().max()) > 1e-6:
+                raise SystemExit(f"d = {d}: the two ways disagree")
+            seconds = interleaved({"inputs": lambda: run(True), "Gram": lambda: run(False)})
+            ratio = round(seconds["inputs"] / seconds["Gram"], 2)
+            print(json.dumps({"benchmark": f"PGD by inputs, d = {d}", "time": ratio}), flush=True)
+    finally:
+        two_layer_training.few_inputs = chosen
+
+
 def main() -> None:
+    few_coordinates()
     compare("two-layer, width 1000, PGD-20, d = 18000", (2000, 18000), 1000, 1, 10, target=25)
     compare("stack of 8 at width 100, PGD-20, d = 2000", (2000,), 100, 8, 5, close=1e-3)
 

@@ -146,7 +146,9 @@ def test_list_shows_times_without_names(capsys, monkeypatch, columns):
     head, *lines = capsys.readouterr().out.splitlines()
     assert head.split()[-1] == "laptop"
     named = [line for line in lines if not line.startswith(" ")]
-    assert [line.split()[0] for line in named] == list(few)
+    assert [line.split()[0] for line in named] == [*few, "all"]
+    times = [int(line.split()[-2]) for line in named]
+    assert times[-1] == sum(times[:-1])
     assert all(line.rstrip().endswith(" s") for line in named)  # rows that go on have no times
     assert all(len(line.rstrip()) <= columns for line in lines)
 

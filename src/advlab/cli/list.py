@@ -72,6 +72,8 @@ def _print_table(experiments: list) -> None:
     for one in experiments:
         seconds = one.about.seconds.get("laptop")
         table.add_row(one.name, one.about.title, "" if seconds is None else duration(seconds))
+    total = sum(one.about.seconds.get("laptop", 0) for one in experiments)
+    table.add_row("all", f"{len(experiments)} experiments, on two cores", duration(total))
     Console(highlight=False).print(table)
 
 

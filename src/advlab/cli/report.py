@@ -214,19 +214,27 @@ def _print_counts(results: "Sequence[Result]") -> None:
 
     from ..report.page import OUTCOMES, counts, counts_by_kind
 
-    table = Table("experiment", "scale", show_footer=len(results) > 1)
-    table.columns[0].footer, table.columns[0].overflow = "all", "fold"
+    console = Console()
     total = counts(results)
-    for name in (*OUTCOMES, "failed"):
+    shown = [name for name in (*OUTCOMES, "failed") if name in OUTCOMES or total[name]]
+    one_scale = len({result.scale for result in results}) == 1
+    table = Table(box=None, pad_edge=False, header_style="dim", show_footer=len(results) > 1)
+    table.add_column("experiment", no_wrap=True, footer="all")
+    if not one_scale:
+        table.add_column("scale")
+    for name in shown:
         table.add_column(name, justify="right", footer=str(total[name]))
     for result in results:
         found = counts([result])
-        cells = [str(found[name] or "-") for name in (*OUTCOMES, "failed")]
-        table.add_row(Text(result.experiment), result.scale, *cells)
-    Console().print(table)
-    kinds = Table("kind of claim")
+        scale = [] if one_scale else [result.scale]
+        cells = [str(found[name] or "-") for name in shown]
+        table.add_row(Text(result.experiment), *scale, *cells)
+    console.print(table)
+    console.print()
+    kinds = Table(box=None, pad_edge=False, header_style="dim")
+    kinds.add_column("kind of claim", no_wrap=True)
     for name in OUTCOMES:
         kinds.add_column(name, justify="right")
     for kind, found in counts_by_kind(results).items():
         kinds.add_row(kind, *(str(found[name] or "-") for name in OUTCOMES))
-    Console().print(kinds)
+    console.print(kinds)

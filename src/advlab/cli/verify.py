@@ -119,8 +119,11 @@ def _print_moves(found: "Mapping[str, Moved]", unknown: list[str]) -> None:
     from rich.text import Text
 
     console = Console()
-    table = Table("experiment", "claims", "verdicts moved", "numbers moved", "table")
-    table.columns[0].overflow = "fold"
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    table.add_column("experiment", no_wrap=True)
+    for name in ("claims", "verdicts moved", "numbers moved"):
+        table.add_column(name, justify="right")
+    table.add_column("table")
     for name, one in found.items():
         table.add_row(
             Text(name),
@@ -183,8 +186,8 @@ def _print(found: "Sequence[Checked]") -> None:
     from rich.text import Text
 
     shown = [one for one in found if not one.is_empty]
-    table = Table("folder", show_footer=len(shown) > 1)
-    table.columns[0].footer, table.columns[0].overflow = "all", "fold"
+    table = Table(box=None, pad_edge=False, header_style="dim", show_footer=len(shown) > 1)
+    table.add_column("folder", footer="all", overflow="fold")
     columns = {
         "whole": [one.whole for one in shown],
         "results": [one.results for one in shown],

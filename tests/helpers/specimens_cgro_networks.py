@@ -17,6 +17,7 @@ NETWORKS = {
     "adversarial": (0.03, 0.0, 0.65, 1.0, 0.6, 0.14, 0.65, 0.7),
     "clean": (0.0, 0.5, 0.75, 0.6, 0.8, 0.05, 1.1, 0.9),
     "robust": (0.0, 0.0, 0.0, 1.0, 0.0, 0.03, 1.0, 0.6),
+    "start": (0.5, 0.65, 0.65, 0.5, 0.5, 0.3, 1.0, 0.9),
 }
 
 
@@ -41,7 +42,7 @@ def networks_table() -> pl.DataFrame:
             )
             parts.append(rows.with_columns(network=pl.lit(name), d=d, delta=delta, height=height))
     table = pl.concat(parts)
-    exact = pl.col("network") != "clean"
+    exact = ~pl.col("network").is_in(["clean", "start"])
     return when(table, exact, **{"agree attacked train": 1.0})
 
 
@@ -63,9 +64,10 @@ def distance() -> Specimen:
                 "agree attacked train": 0.5, "agree attacked fresh": 0.9, "radius": 0.15,
                 "distance balls fresh": 0.1},
         controls={
-            "clean training": Null(instead("clean"), ("train", "inside", "inside/c", "outside",
-                                                      "distance")),
-            "training on all points": Null(instead("robust"), ("test", "distance")),
+            "clean training": Null(instead("clean"), ("train", "gap", "inside", "inside/c",
+                                                      "outside", "distance")),
+            "no training": Null(instead("start"), ("clean", "train", "gap", "inside")),
+            "training on all points": Null(instead("robust"), ("gap", "test", "distance")),
             "f_S": Null(instead("f_S"), ("outside", "distance", "spread", "radius")),
             "not enough units": Null(
                 when(table, pl.col("network") == "robust", **{"robust fresh": 0.2}), ("size",)),
@@ -120,16 +122,21 @@ def lower_bound() -> Specimen:
         measured=("robust train", "clean test", "robust test"),
         chance={"robust train": 0.5, "clean test": 0.5, "robust test": 0.5},
         controls={
-            "a sample is as hard as all points": Null(alike, ("train",)),
+            "a sample is as hard as all points": Null(alike, ("train", "gap")),
+            "no training": Null(
+                when(table, sample, **{"robust train": 0.65, "clean test": 0.5}),
+                ("train", "clean", "gap")),
             "all points are as easy as a sample": Null(
                 when(table, every, **{"robust train": 0.01}), ("all", "more")),
             "x_D is not learnt": Null(when(table, sample, **{"clean test": 0.4}), ("clean",)),
-            "robust on unseen points": Null(when(table, sample, **{"robust test": 0.3}), ("test",)),
+            "robust on unseen points": Null(
+                when(table, sample, **{"robust test": 0.3}), ("gap", "test")),
             "the same at each D": Null(when(table, every, **{"robust train": 0.3}), ("more",)),
             "polynomial in D": Null(lower_bound_table(power=0.2, start=6.0), ("order", "points")),
             "n^0.4": Null(lower_bound_table(power=0.4, start=5.0), ("points",)),
             "no width is enough": Null(
-                when(table, pl.col("part") == "ladder", **{"robust train": 0.4}), ("M_D",)),
+                when(table, pl.col("part") == "ladder", **{"robust train": 0.4}),
+                ("order", "points")),
         },
     )  # fmt: skip
 

@@ -2,14 +2,18 @@
 
 import math
 
+import numpy as np
 import pytest
 import torch
-from mixture_setup import BALL, ETA, LAW, N, contrary, draw, shapes, trained
+from mixture_setup import BALL, ETA, LAW, WALK, D, M, N, contrary, draw, shapes, trained
 
 from advlab import lab
+from advlab.core.randomness import generators
+from advlab.models import Stack, TwoLayer
 from advlab.papers.benign import measures
 from advlab.papers.benign.experiments import appendix_bounds
 from advlab.papers.benign.experiments._parts.appendix_runs import AppendixCase, appendix_run
+from advlab.training import fit
 
 
 def _gradient(net, r, x):
@@ -74,6 +78,35 @@ def test_neurons_on_fresh_points_by_loops(shape):
         assert float(sizes[1, k]) == pytest.approx(float(products.abs().max()) / unit)
     share = measures.all_aligned(now.net, test)
     assert torch.equal(share, (margins > 0).double().mean(1))
+
+
+def test_rounding_does_not_decide_lemma_b13_at_the_assumed_pace():
+    """What a step uses of its curvature term, against 80-bit numbers, where that term is 1e-12 of
+    the step: rounding is a twentieth of the term, and the bound is the whole of it."""
+    eta, shape = 4e-16, "smoothed_leaky_relu"
+    rngs = generators("small", seeds=range(2))
+    omega = eta / math.sqrt(M * D)
+    model = Stack.draw(lambda rng: TwoLayer.draw(D, M, shape, rng, omega=omega), rngs)
+    data, test = (LAW.sample_stack(generators(one, seeds=range(2)), N) for one in ("a", "b"))
+    fit(model, data.x, data.y, steps=2, lr=eta, loss="logistic", ball=BALL, attack=WALK)
+    now = measures.Snapshot.take(model, data, LAW.mu(), BALL, WALK)
+    found = measures.fresh_step(now, eta, test.x, test.y_clean)
+    used = ((found.linear - found.step) / found.curvature)[0]
+    assert float((found.curvature / found.step.abs()).max()) < 1e-10
+
+    long = np.longdouble
+    before, after, x = (one[0].numpy().astype(long) for one in
+                        (now.net.weight, now.after(eta).weight, test.x))  # fmt: skip
+    sign = now.net.top[0].numpy().astype(long) * test.y_clean[0].numpy()[:, None]
+    H, gamma = long(1), long(now.net.activation.gamma)
+    old, new = x @ before.T, x @ after.T
+    phi = [(1 - gamma) * H * z * z / 4 + (1 + gamma) * z / 2 for z in (old, new)]
+    slope = (1 - gamma) * H * old / 2 + (1 + gamma) / 2
+    short = (sign * (slope * (new - old) - phi[1] + phi[0])).sum(1) / np.sqrt(long(M))
+    room = H * (x * x).sum(1) * ((after - before) ** 2).sum() / (2 * np.sqrt(long(M)))
+    exact = (short / room).astype(float)
+    assert (np.abs(exact) < 1e-3).all()
+    assert used.numpy() == pytest.approx(exact, abs=0.1)
 
 
 def test_a_move_against_mu_takes_its_share_of_the_first_step():

@@ -36,7 +36,7 @@ ABOUT = lab.About(
     item="Appendix B, footnote 1",
     title="The inequalities of Appendix B and their constants",
     seconds={"smoke": 6, "laptop": 200, "paper": 1000},
-    looks=1,
+    looks=2,
     claims={
         "B7": theorem(
             f"||grad L_rob||_F/(sqrt(C1 d) + alpha) <= G_rob <= min(L_rob, 1), {EVERY}", NAME
@@ -61,8 +61,8 @@ ABOUT = lab.About(
             f"||W||_F^2 grows at most as in eq. 16 and Corollary B.16, {EVERY}", NAME
         ),
         "B13": theorem(
-            "smooth: a step raises the margin of a fresh point by Lemma B.13's sum at least, with "
-            f"rho at least gamma^2, {EVERY}", NAME
+            "smooth: a step falls short of the linear part of Lemma B.13 by its curvature part at "
+            f"most, on fresh points, with rho at least gamma^2, {EVERY}", NAME
         ),
         "secants": identity(
             "the secant coefficients of Proposition B.24 give the step of f on fresh points, to "
@@ -185,14 +185,14 @@ def _inside(table: pl.DataFrame) -> pl.DataFrame:
 
 _USED = pl.col("B.8"), pl.col("B.8 low")
 _BOUNDS: dict[str, tuple[pl.Expr, str]] = {
-    "B7": (pl.col("B.7") <= 1 + ROUNDING, "Lemma B.7"),
+    "B7": (pl.max_horizontal("B.7 gradient", "B.7 loss") <= 1 + ROUNDING, "Lemma B.7"),
     "B8": (pl.max_horizontal(*_USED) <= 1, "Lemma B.8"),
     "B15": (pl.col("B.15").is_between(0, 1), "the floor of Lemmas B.15 and B.29"),
     "B12": (pl.max_horizontal("eq. 5", "B.12") <= 1, "eq. 5 and Lemma B.12"),
     "loss": (pl.col("loss") <= 1, "the bounds of the training loss"),
     "averaged": (pl.col("averaged") <= 1, "the averaged bound"),
     "norm": (pl.col("B.16") <= 1, "the bound of the norm"),
-    "B13": ((pl.col("B.13") <= ROUNDING) & (pl.col("rho") <= 1 + ROUNDING), "Lemma B.13"),
+    "B13": ((pl.col("B.13") <= 1) & (pl.col("rho") <= 1 + ROUNDING), "Lemma B.13"),
     "B24": (
         (pl.col("B.24") <= ROUNDING)
         & (pl.col("secant low") >= -ROUNDING)
@@ -247,26 +247,50 @@ def _crossing(rows: pl.DataFrame) -> float:
 def figure(table: pl.DataFrame) -> AnyChart:
     runs = table.with_columns(network=pl.col("activation").replace_strict(NAMES))
     fast = runs.filter(pl.col("kind") == "lemmas", pl.col("pace") == "fast")
-    shares = {
-        "B.8": "Lemma B.8",
-        "B.15": "Lemmas B.15, B.29: descent along V",
-        "B.12": "Lemma B.12: growth of W",
-        "loss": "Lemmas B.15, B.29: loss",
-        "averaged": "L_rob over (2/T) Σ G_rob",
-        "B.33": "Lemmas B.14, B.33: margin",
-    }
-    constants = {"C2": "C_2 of eq. 5", "c7": "c_7 of B.31", "c8": "c_8 of B.32"}
+    fast = fast.with_columns(slack=-pl.col("B.24"))
+    smooth = fast.filter(pl.col("activation") == "smoothed_leaky_relu")
     used = [
-        curves(fast, "C", name, "network", title=title, x_title="C of Assumption 1",
-               y_title="share of the bound", log_x=True, log_y=True)
-        for name, title in shares.items()
+        curves(smooth if name in SMOOTH else fast, "C", name, "network", title=title,
+               x_title="C of Assumption 1", y_title="share of the bound", log_x=True, log_y=True)
+        for name, title in USED.items()
     ]  # fmt: skip
-    implied = [
-        curves(fast, "C", name, "network", title=f"Implied {title}", x_title="C of Assumption 1",
-               y_title="constant", log_x=True)
-        for name, title in constants.items()
+    others = [
+        curves(fast, "C", name, "network", title=title, x_title="C of Assumption 1", y_title=what,
+               log_x=True, log_y=name == "secant error")
+        for name, (title, what) in OTHERS.items()
     ]  # fmt: skip
-    return stacked(panels([*used, *implied], columns=3), panels(_first_steps(runs)))
+    return stacked(panels([*used, *others], columns=3), panels(_first_steps(runs)))
+
+
+SMOOTH = ("B.13",)
+"""Lemmas for smooth activations alone."""
+USED = {
+    "B.7 gradient": "Lemma B.7: gradient below G_rob",
+    "B.7 loss": "Lemma B.7: G_rob below L_rob",
+    "B.8": "Lemma B.8: products of gradients",
+    "B.15": "Lemmas B.15, B.29: descent along V",
+    "eq. 5": "eq. 5: gradient, with its C_2",
+    "B.12": "Lemma B.12: growth of W",
+    "B.16": "eq. 16, Corollary B.16: growth of ||W||²",
+    "B.13": "Lemma B.13: curvature of a step",
+    "loss": "Lemmas B.15, B.29: loss",
+    "averaged": "L_rob over (2/T) Σ G_rob",
+    "B.32": "Lemma B.32: size of a neuron",
+    "B.33": "Lemmas B.14, B.33: margin",
+}
+"""Columns with the share of a bound that is used, and the titles of their panels."""
+OTHERS = {
+    "secant low": ("Proposition B.24: λ_i of fresh points", "the least, at least 0"),
+    "secant high": ("Proposition B.24: λ_i of fresh points", "the largest, at most 1"),
+    "slack": ("Proposition B.24: λ_i less its floor", "the least, at least 0"),
+    "secant error": ("Proposition B.24: the step by secants", "relative error"),
+    "C2": ("Implied C_2 of eq. 5", "constant"),
+    "C2 of B.12": ("Implied C_2 of Lemma B.12", "constant"),
+    "c7": ("Implied c_7 of B.31", "constant"),
+    "c8": ("Implied c_8 of B.32", "constant"),
+    "margin": ("Implied constant of B.14, B.33", "margin over ||mu||² sqrt(n/d)"),
+}
+"""Other columns: titles of the panel and of its axis."""
 
 
 def _first_steps(runs: pl.DataFrame) -> list[AnyChart]:

@@ -37,7 +37,7 @@ from ...theory import (
 from .lemmas_runs import ATTACK
 from .regime_runs import RegimeCase
 
-STREAM = "benign/appendix_bounds decisive"
+STREAM = "benign/appendix_bounds, curvature terms"
 FEW = 100
 """Fresh points on which single steps are taken apart."""
 
@@ -104,14 +104,15 @@ def _at_a_step(case: AppendixCase, now: Snapshot, few: Clusters) -> dict[str, Te
         "G": now.G_rob,
         "L": now.L_rob,
         "norm": measures.weight_norm(now.net),
-        "B.7": torch.maximum(low / middle, middle / high),
+        "B.7 gradient": low / middle,
+        "B.7 loss": middle / high,
         "alignment": measures.gradient_alignment(now),
         "gradient": measures.gradient_size(now, case.d),
         "apart": gradients.apart,
         "half clean": gradients.half_clean,
         "own low": gradients.own_low,
         "own high": gradients.own_high,
-        "fresh slack": _fresh_slack(now, case.eta, few, step),
+        "curvature": _curvature_used(now, case.eta, few),
         "rho low": _rho_low(now, few),
         "secant error": gap.abs().amax(1) / step.abs().amax(1),
         "secant low": secants.amin((1, 2)),
@@ -127,12 +128,16 @@ def _at_a_step(case: AppendixCase, now: Snapshot, few: Clusters) -> dict[str, Te
     }  # fmt: skip
 
 
-def _fresh_slack(now: Snapshot, eta: float, few: Clusters, step: Tensor) -> Tensor:
-    """Lemma B.13 in its sharpest form, over the largest step; 0 without smoothness."""
+def _curvature_used(now: Snapshot, eta: float, few: Clusters) -> Tensor:
+    """Lemma B.13 in its sharpest form: the share of its curvature term by which a step falls short
+    of its linear one, at most 1; 0 without smoothness.
+
+    At the assumed pace that term is 1e-12 of a step, and rounding a hundredth of that term.
+    """
     if now.net.activation.lipschitz is None:
         return torch.zeros_like(now.G_rob)
     found = measures.fresh_step(now, eta, few.x, few.y_clean)
-    return (found.step - found.linear + found.curvature).amin(1) / step.abs().amax(1)
+    return ((found.linear - found.step) / found.curvature).amax(1)
 
 
 def _rho_low(now: Snapshot, few: Clusters) -> Tensor:
@@ -158,14 +163,15 @@ def _shares(case: AppendixCase, seen: dict[str, Tensor]) -> dict[str, Tensor]:
     margin = seen["margin"][1:].amin(0) / strength
     least = torch.full_like(c7, normalised_margin_floor(1.0, gamma))
     return {
-        "B.7": seen["B.7"].amax(0),
+        "B.7 gradient": seen["B.7 gradient"].amax(0),
+        "B.7 loss": seen["B.7 loss"].amax(0),
         **_gradient_shares(case, seen, gamma if smooth else 0.0),
         "B.15": floor / seen["alignment"].amin(0),
         "eq. 5": seen["gradient"].amax(0) / c2,
         "B.12": growth.amax(0) / c2,
         **_losses(case, seen, steps, c0 if not smooth else None),
         "B.16": _norms(case, seen, steps, c2),
-        "B.13": -seen["fresh slack"].amin(0),
+        "B.13": seen["curvature"].amax(0),
         "rho": gamma**2 / seen["rho low"].amin(0) if smooth else torch.zeros_like(c7),
         "secant error": seen["secant error"].amax(0),
         "secant low": seen["secant low"].amin(0),
@@ -175,6 +181,7 @@ def _shares(case: AppendixCase, seen: dict[str, Tensor]) -> dict[str, Tensor]:
         "B.32": c8 / _c8(case, gamma, c0, smooth),
         "B.33": (least if smooth else 3 * gamma * c7 / 128 / c2) / margin,
         "C2": seen["gradient"].amax(0),
+        "C2 of B.12": growth.amax(0),
         "c7": c7,
         "c8": c8,
         "margin": margin,

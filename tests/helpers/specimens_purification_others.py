@@ -302,34 +302,87 @@ def lottery() -> Specimen:
 
 # Trends over d.
 
+STORED = ("G1", "G2", "G7", "theta(w0, w)", "1 - theta(w, w')", "G7, control",
+          "1 - theta(w, w'), control")  # fmt: skip
+"""What falls as a power of d."""
+RADII = {"clean": (0.9, -0.35), "adversarial": (1.5, -0.2), "oracle": (1.3, -0.2)}
+"""The radius at which half break: factor and power of d."""
 
-def over_d(power: float = -0.3, gap: float = -0.05, beta: float = 0.1) -> pl.DataFrame:
-    """Quantities that are d^power, a gap with a slope, and the average dense part."""
-    names = [*dimension_trends.POWERS.values(), "G7, control", "1 - theta(w, w'), control"]
-    rows = [
-        pl.DataFrame({"d": d, "seed": range(SEEDS), "robust": noisy(0.7), "oracle": noisy(0.8),
-                      **{name: noisy(d**power, seed=d) for name in names},
-                      "oracle gap": noisy(0.3 + gap * log(d), seed=d),
-                      "beta d/k": noisy(beta, seed=d)})
-        for d in (96, 128, 192, 256, 384)
-    ]  # fmt: skip
+
+def over_d(
+    power: float = -0.3,
+    gap: float = -0.05,
+    beta: float = 0.1,
+    radii: Mapping[str, float] | None = None,
+    mixtures: Mapping[str, float] | None = None,
+) -> pl.DataFrame:
+    """Quantities that are d^power, a gap with a slope, radii, and the parts of Theorem 5.2.
+
+    Args:
+        power: of the ratios; with 0 or more errors do not fall either.
+        gap: the slope of the gap to the oracle against log d.
+        beta: the average dense part.
+        radii: the powers of d of some radii, others than in the specimen.
+        mixtures: "largest" is the power of the largest beta; other columns have a value.
+    """
+    changed = {"largest": -0.6, "most own atoms": 2.0, "winners/d": 0.08, "winners/d, top": 1.0}
+    changed |= mixtures or {}
+    largest = changed.pop("largest")
+    rows = []
+    for d in (96, 128, 192, 256, 384):
+        row = {name: noisy(d**power, seed=d) for name in STORED}
+        fall = 1.0 if power >= 0 else 1 / log(d)
+        for name in ("clean error, clean", "clean error, adversarial", "universal, clean"):
+            row[name] = noisy(0.1 * fall, seed=d)
+        for net, (size, mine) in RADII.items():
+            row[f"half radius, {net}"] = noisy(size * d ** (radii or {}).get(net, mine), seed=d)
+        for end in ("", ", top"):
+            row[f"largest beta{end}"] = noisy(d**largest, seed=d)
+        row |= {name: noisy(value, seed=d) for name, value in changed.items()}
+        row |= {"oracle gap": noisy(0.3 + gap * log(d), seed=d), "beta d/k": noisy(beta, seed=d),
+                "universal, adversarial": noisy(0.8)}  # fmt: skip
+        fixed = {"robust": noisy(0.7), "oracle": noisy(0.8)}
+        rows.append(pl.DataFrame({"d": d, "k": d**0.4, "seed": range(SEEDS), **fixed, **row}))
     return pl.concat(rows)
 
 
 def trends() -> Specimen:
     falls = tuple(f"{label}/falls" for label in dimension_trends.FALLING)
-    names = [*dimension_trends.POWERS.values(), "G7, control", "1 - theta(w, w'), control"]
+    errors = tuple(f"{label}/falls" for label in dimension_trends.LINEAR_FALLING)
+    # Random weights have no coordinate above one half, and many in S_pot.
+    chance = {"beta d/k": 0.5, "winners/d": 0.0, "winners/d, top": 0.0, "most own atoms": 20.0}
+    chance |= {f"half radius, {net}": 0.3 for net in RADII}
+    chance |= dict.fromkeys(("largest beta", "largest beta, top"), 0.5)
+    stays = dict.fromkeys(RADII, 0.0)
+    no_training = {"largest": -0.1, "winners/d": 0.0, "winners/d, top": 0.0}
     return Specimen(
         table=over_d(),
-        measured=(*names, "robust", "oracle", "oracle gap"),
-        chance={"beta d/k": 0.5},
+        measured=(*STORED, *chance, *(dimension_trends.LINEAR[label] for label in
+                                      dimension_trends.LINEAR_FALLING),
+                  "robust", "oracle", "oracle gap"),
+        chance=chance,
         controls={
-            "as at every d the same": Null(over_d(power=0.0, gap=0.0), (*falls, "6")),
-            "what grows": Null(over_d(power=0.2, gap=0.01, beta=0.5), (*falls, "6", "7/level")),
+            "as at every d the same": Null(
+                over_d(power=0.0, gap=0.0, radii=stays),
+                (*falls, *errors, "6", "5.1c/radius/order", "5.3b/radius/order", "5/gap"),
+            ),
+            "what grows": Null(over_d(power=0.2, gap=0.01, beta=0.5),
+                               (*falls, *errors, "6", "7/level")),
             "no dense part": Null(over_d(beta=0.002), ("7/level",)),
+            "as many more clean steps": Null(
+                over_d(radii={"adversarial": RADII["clean"][1]}), ("5.3b/radius/order", "5/gap")
+            ),
+            "clean networks as robust as 1/sqrt(k)": Null(
+                over_d(radii={"clean": -0.2}),
+                ("5.1c/radius/order", "5.3b/radius/order", "5/gap"),
+            ),
+            "random neurons": Null(
+                over_d(mixtures=no_training | {"most own atoms": 8.0}),
+                ("5.2/N/few", "5.2/1/order", "5.2/1/top", "5.2/2/many", "5.2/2/top"),
+            ),
         },
-        reported=tuple(dimension_trends.POWERS),
-    )
+        reported=(*dimension_trends.POWERS, *dimension_trends.LINEAR),
+    )  # fmt: skip
 
 
 SPECIMENS: dict[str, Callable[[], Specimen]] = {

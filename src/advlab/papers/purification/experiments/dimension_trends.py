@@ -1,35 +1,39 @@
-"""The asymptotic claims over d: G1, G2, G7, theta(w0, w), the dense part and the gap to the oracle.
+"""The asymptotic claims over d: memory, mixtures, errors, and the radii at which inputs break.
 
 Theorems 5.1 to 5.3 say o(1) as d grows, and their literal thresholds fail at any size that can be
-run. What can be seen is the direction. G1 and G2 are the two ratios of Theorem 5.1a (correlation
-with the start, correlation of pairs), G7 that of Theorem 5.3c (how far adversarial training moves
-the weights), theta the cosine of the introduction's principle of feature purification, and the
-average of beta is that of Theorem 5.2. The preset `random` is run at several d with k = d^0.4
+run. What can be seen is the direction. The preset `random` is run at several d with k = d^0.4
 (times a constant), tau = 1/sqrt(k), T_c = d, T_g = k^2, a pool of size ~ d and a start of length ~
-1 (sigma_0 ~ 1/sqrt(d)); each seed gives a least-squares exponent in d, and the interval is over
-seeds. These exponents are reported and decide nothing: no size is inside the theorems' conditions.
-Which way they go between the smallest and the largest d of the run is decided as questions of ours
-("falls"). Beside G7 and theta stands the control, as many more clean steps.
+1 (sigma_0 ~ 1/sqrt(d)); each seed gives a least-squares exponent in d (or, where a quantity may be
+0, a slope against log d), and the interval is over seeds. These are reported and decide nothing: no
+size is inside the theorems' conditions. Which way they go between the smallest and the largest d of
+the run is decided as questions of ours.
+
+- G1 and G2 are the two ratios of Theorem 5.1a (correlation with the start, correlation of pairs),
+  G7 that of Theorem 5.3c (how far adversarial training moves the weights), theta the cosine of the
+  introduction's principle. Beside G7 and theta stands the control, as many more clean steps.
+- The headline: clean errors (5.1b, 5.3), the universal attack at tau (5.1c), and the radius at
+  which half of the inputs break in the worst case. Theorem E.1 breaks the clean network at
+  sqrt(d)/k^2, Corollary F.3 keeps the adversarial one up to 1/sqrt(k).
+- Theorem 5.2: the average of beta; |N_i| = O(1) and (1) |beta_ij| < k/d^(1-c) outside N_i; (2) at
+  least Omega(d) neurons with |N_i| = 1 and alpha > d^-c. N_i are the atoms of S_j,pot at the start
+  (Remark C.3), and beside them the top atom of the trained neuron. Neurons "won" have alpha above
+  one half; d^-c, with c at most 0.001, is 0.995 here.
 """
 
 from copy import deepcopy
 from typing import Any
 
 import polars as pl
-import torch
 from pydantic import PositiveInt
 
 from .... import lab
-from ....core.randomness import generators
-from ....models import Stack
 from ....report import Assumption, Claim, Claims, Verdict, ours, sample, theorem
 from ....report.charts import AnyChart, curves, panels
 from ....report.samples import slopes
-from ..measures import correlations, dense_mixture
-from ..measures.worst_case import survival
-from ..models import SymmetricReLU
 from ._parts.conditions import THEOREMS, assumptions_of
 from ._parts.presets import Preset, SparseProblem, scaled
+from ._parts.trend_measures import memory, mixtures, robustness
+from ._parts.two_phase_runs import columns, frozen
 
 POWERS = {
     "12": "G1",
@@ -38,11 +42,32 @@ POWERS = {
     "10": "theta(w0, w)",
     "9": "1 - theta(w, w')",
     "7": "beta d/k",
+    "5.1c/radius": "half radius k^2/sqrt(d), clean",
+    "5.3b/radius": "half radius sqrt(k), adversarial",
+    "5.2/1": "largest beta d/k",
 }
 """The quantity whose exponent each claim is about."""
-FALLING = tuple(label for label in POWERS if label != "7")
+LINEAR = {
+    "5.1b": "clean error, clean",
+    "5.3/clean": "clean error, adversarial",
+    "5.1c": "universal, clean",
+    "5.2/N": "most own atoms",
+    "5.2/2": "winners/d",
+}
+"""The quantity whose slope against log d each claim is about: some are 0."""
+FALLING = ("12", "11", "13", "10", "9")
+LINEAR_FALLING = {
+    "5.1b": "the clean network's clean error",
+    "5.3/clean": "the adversarial network's clean error",
+    "5.1c": "the clean network's accuracy under the universal direction at tau",
+}
 LEVEL = (0.07, 0.14)
 """Within what times k/d the average dense part is asked to stay."""
+SLACK = 0.05
+"""How far an exponent may be from the theory's: half of what lies between 1/sqrt(k) and
+sqrt(d)/k^2, which is d^0.1 at k = d^0.4."""
+WINNERS = {"": 0.05, ", top": 0.5}
+"""How many times d neurons are asked to have won, by what N_i is."""
 
 
 def _claims() -> dict[str, Claim]:
@@ -55,25 +80,54 @@ def _claims() -> dict[str, Claim]:
             "10": "theta(w0, w) vanishes as d grows",
             "9": "1 - theta(w, w') vanishes as d grows",
             "7": "The average dense part is of the order of k/d",
+            "5.1b": "The clean error of the clean network vanishes",
+            "5.3/clean": "The clean error of the adversarial network vanishes",
+            "5.1c": "The universal direction at tau leaves the clean network nothing",
+            "5.1c/radius": "Half of the inputs of the clean network break within O(sqrt(d)/k^2)",
+            "5.3b/radius": "Half of those of the adversarial network hold up to Omega(1/sqrt(k))",
+            "5.2/N": "No neuron has more than O(1) own atoms, those of S_pot at the start",
+            "5.2/1": "The largest dense part |beta_ij| is below k/d^(1-c)",
+            "5.2/2": "Omega(d) neurons have won their one own atom",
         }.items()
     }
     falls = {
         f"{label}/falls": ours(f"Over the d of the run {POWERS[label]} falls: exponent below 0")
         for label in FALLING
     }
+    falls |= {
+        f"{label}/falls": ours(f"Over the d of the run {words} falls: its slope against log d is "
+                               "below 0")
+        for label, words in LINEAR_FALLING.items()
+    }  # fmt: skip
     return limits | falls | {
         "7/level": ours(f"At each d of the run the average dense part is between {LEVEL[0]} and "
                         f"{LEVEL[1]} times k/d"),
         "6": ours("Over the d of the run the gap of robust accuracy to the oracle falls: its slope "
                   "against log d is below 0"),
+        "5.1c/radius/order": ours("Over the d of the run the radius at which half of the inputs of "
+                                  "the clean network break, over sqrt(d)/k^2, has an exponent "
+                                  f"below {SLACK}"),
+        "5.3b/radius/order": ours("Times sqrt(k) that radius has an exponent above "
+                                  f"-{SLACK} for the adversarial network, and below it for the "
+                                  "clean one"),
+        "5/gap": ours("The adversarial network's radius over the clean one's rises: exponent "
+                      "above 0"),
+        "5.2/N/few": ours("At each d of the run no neuron has more than 3 own atoms"),
+        "5.2/1/order": ours("Over the d of the run the largest |beta_ij| falls as k/d: times d/k "
+                            f"it has an exponent below {SLACK}"),
+        "5.2/1/top": ours("as it does where each neuron's own atom is the top atom of its end"),
+        "5.2/2/many": ours(f"At each d of the run more than {WINNERS['']} d neurons have one own "
+                           "atom and alpha above 0.5"),
+        "5.2/2/top": ours(f"and more than {WINNERS[', top']} d where the own atom is the top atom "
+                          "of the end"),
     }  # fmt: skip
 
 
 ABOUT = lab.About(
     paper="purification",
-    item="Theorems 5.1, 5.2 and 5.3, over d",
+    item="Theorems 5.1, 5.2 and 5.3, E.1, Corollary F.3, over d",
     title="Trends of the asymptotic claims as the dimension grows",
-    seconds={"smoke": 6, "laptop": 720, "paper": 900},
+    seconds={"smoke": 6, "laptop": 780, "paper": 1000},
     looks=3,
     claims=_claims(),
 )
@@ -84,7 +138,7 @@ class Case(lab.Case):
     """The scaled preset at one dimension, for a block of seeds."""
 
     d: PositiveInt
-    tests: PositiveInt = 600
+    tests: PositiveInt = 4000
     clean_steps: PositiveInt | None = None
     """For trials; the scaled preset's own otherwise."""
 
@@ -119,74 +173,72 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
 
 
 def compute(case: Case) -> pl.DataFrame:
+    """One row per seed: what is measured at this dimension."""
     problem = SparseProblem.draw(case.preset, case.seeds, f"{NAME}/{case.d}", tests=case.tests)
     nets = problem.networks()
     start = nets.get_parameter("weight").detach().clone()
     problem.train_clean(nets)
-    clean = nets.get_parameter("weight").detach().clone()
-    more = deepcopy(nets)
+    clean, more = frozen(nets), deepcopy(nets)
     problem.train_adversarial(nets)
     problem.train_control(more)
-    robust, control = (one.get_parameter("weight").detach() for one in (nets, more))
-    alive = correlations.alive(clean)
-
-    def mean(values: torch.Tensor, keep: torch.Tensor | None = None) -> torch.Tensor:
-        return correlations.spread(values, 0.5, keep).mean
-
-    def kept(after: torch.Tensor) -> torch.Tensor:
-        either = alive | correlations.alive(after)
-        return mean(correlations.theta(clean, after), either)
-
-    mixed = dense_mixture.mixture(dense_mixture.coordinates(clean, problem.M), problem.w)
-    columns = {
-        "G1": correlations.start_ratio(start, clean),
-        "G2": correlations.pair_ratio(clean),
-        "G7": correlations.move_ratio(clean, robust),
-        "G7 of directions": correlations.turn_ratio(clean, robust, alive),
-        "theta(w0, w)": mean(correlations.theta(start, clean), alive),
-        "theta(w0, w), all": mean(correlations.theta(start, clean)),
-        "1 - theta(w, w')": 1 - kept(robust),
-        "G7, control": correlations.move_ratio(clean, control),
-        "1 - theta(w, w'), control": 1 - kept(control),
-        "beta d/k": mixed.mean_beta_over(case.preset.data.k),
-        "alive": alive.double().mean(1),
-        **_accuracies(problem, nets),
-    }
-    return pl.DataFrame(
-        {"seed": list(case.seeds), "k": case.preset.data.k, "tau": case.preset.tau}
-        | {name: values.double().numpy() for name, values in columns.items()}
-    )
+    robust = frozen(nets)
+    found = memory(start, clean, robust, frozen(more))
+    found |= mixtures(problem, start, clean) | robustness(problem, clean, robust)
+    row = {"seed": list(case.seeds), "k": case.preset.data.k, "tau": case.preset.tau}
+    return pl.DataFrame(row | columns(found))
 
 
-def _accuracies(problem: SparseProblem, nets: Stack) -> dict[str, torch.Tensor]:
-    """Worst-case accuracy of the trained networks and of the oracle, and what lies between."""
-    b = 1 / (2 * problem.preset.data.k**0.5)
-    oracles = Stack(
-        [SymmetricReLU((M * w).mT, b) for M, w in zip(problem.M, problem.w, strict=True)]
-    )
+def derived(table: pl.DataFrame) -> pl.DataFrame:
+    """With radii and dense parts in the units of the theorems."""
+    k, d = pl.col("k"), pl.col("d")
+    units = {"sqrt(k)": k.sqrt(), "k^2/sqrt(d)": k**2 / d.sqrt()}
+    radii = [
+        (pl.col(f"half radius, {net}") * unit).alias(f"half radius {name}, {net}")
+        for net in ("clean", "adversarial", "oracle")
+        for name, unit in units.items()
+    ]
+    largest = [(pl.col(f"largest beta{end}") * d / k).alias(f"largest beta d/k{end}")
+               for end in WINNERS]  # fmt: skip
+    ratio = pl.col("half radius, adversarial") / pl.col("half radius, clean")
+    return table.with_columns(*radii, *largest, ratio.alias("radii"))
 
-    def worst(model: Stack) -> torch.Tensor:
-        rng = generators(NAME, "attack", seeds=problem.seeds)
-        found = survival(
-            model, problem.test_x, problem.test_y, problem.preset.ball, problem.direction, rng
-        )
-        return found.accuracies()["worst"]
 
-    ours, best = worst(nets), worst(oracles)
-    return {"robust": ours, "oracle": best, "oracle gap": best - ours}
+NETWORKS = {"clean": "clean", "adversarial": "adversarial", "oracle": "ReLU oracle"}
+OWN = {"": "S_pot(0)", ", top": "the top atom"}
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    charts: list[AnyChart] = [_power_chart(table, name) for name in POWERS.values()]
-    names = {"oracle": "ReLU oracle", "robust": "adversarially trained"}
-    accuracy = table.unpivot(list(names), index=["d", "seed"], variable_name="classifier")
-    charts.append(
-        curves(
-            accuracy.with_columns(pl.col("classifier").replace_strict(names)), "d", "value",
-            "classifier", title="robust accuracy at tau (upper bounds)", x_title="dimension d",
-            y_title="accuracy, worst of all attacks", log_x=True,
-        )
-    )  # fmt: skip
+    table = derived(table)
+    powers = [name for label, name in POWERS.items() if "/" not in label]
+    charts: list[AnyChart] = [_power_chart(table, name) for name in powers]
+
+    def several(names: dict[str, str], color: str, title: str, y_title: str, log: bool = False):
+        long = table.unpivot(list(names), index=["d", "seed"], variable_name=color)
+        long = long.with_columns(pl.col(color).replace_strict(names))
+        return curves(long, "d", "value", color, title=title, x_title="dimension d",
+                      y_title=y_title, log_x=True, log_y=log)  # fmt: skip
+
+    def nets(start: str, end: str, title: str, y_title: str, log: bool = False) -> AnyChart:
+        names = {f"{start}{net}{end}": words for net, words in NETWORKS.items()
+                 if f"{start}{net}{end}" in table.columns}  # fmt: skip
+        return several(names, "network", title, y_title, log)
+
+    def own(name: str, title: str, y_title: str, log: bool = False) -> AnyChart:
+        names = {f"{name}{end}": words for end, words in OWN.items()}
+        return several(names, "N_i is", title, y_title, log)
+
+    charts += [
+        nets("clean error, ", "", "Clean error", "share of inputs"),
+        nets("universal, ", "", "Universal direction, radius tau", "accuracy"),
+        several({"oracle": NETWORKS["oracle"], "robust": NETWORKS["adversarial"]}, "network",
+                "Robust accuracy at tau", "accuracy (upper bound)"),
+        nets("half radius sqrt(k), ", "", "Radius at which half break, times sqrt(k)",
+             "radius sqrt(k)", log=True),
+        nets("half radius k^2/sqrt(d), ", "", "The same radius over sqrt(d)/k^2",
+             "radius k^2/sqrt(d)", log=True),
+        own("largest beta d/k", "Theorem 5.2 (1): the largest |beta|", "|beta| d/k", log=True),
+        own("winners/d", "Theorem 5.2 (2): neurons that won", "neurons with alpha > 0.5, over d"),
+    ]  # fmt: skip
     return panels(charts, columns=3).resolve_scale(color="independent", y="independent")
 
 
@@ -213,23 +265,68 @@ def assumptions(table: pl.DataFrame) -> list[Assumption]:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    claims = Claims(ABOUT.claims)
+    claims, table = Claims(ABOUT.claims), derived(table)
+
+    def power(name: str) -> pl.Series:
+        return pl.Series(slopes(table, "d", name))
+
     found = [
-        claims.trend(label, slopes(table, "d", name), what=f"exponent of {name} in d")
+        claims.trend(label, power(name), what=f"exponent of {name} in d")
         for label, name in POWERS.items()
     ]
-    falling = [
-        claims.below(f"{label}/falls", slopes(table, "d", POWERS[label]), 0,
+    found += [
+        claims.trend(label, linear(table, name), what=f"slope of {name} against log d")
+        for label, name in LINEAR.items()
+    ]
+    found += [
+        claims.below(f"{label}/falls", power(POWERS[label]), 0,
                      what=f"exponent of {POWERS[label]} in d")
         for label in FALLING
     ]  # fmt: skip
-    level = claims.within("7/level", sample(table, "beta d/k", by="d"), *LEVEL,
-                          what="average dense part over k/d")  # fmt: skip
-    gap = claims.below("6", gap_slopes(table), 0, what="slope of the oracle gap against log d")
-    return [*found, *falling, level, gap]
+    found += [
+        claims.below(f"{label}/falls", linear(table, LINEAR[label]), 0,
+                     what=f"slope of {LINEAR[label]} against log d")
+        for label in LINEAR_FALLING
+    ]  # fmt: skip
+    found += [
+        claims.within("7/level", sample(table, "beta d/k", by="d"), *LEVEL,
+                      what="average dense part over k/d"),
+        claims.below("6", linear(table, "oracle gap"), 0,
+                     what="slope of the oracle gap against log d"),
+    ]  # fmt: skip
+    return [*found, *_radii(claims, power), *_theorem_52(claims, table, power)]
 
 
-def gap_slopes(table: pl.DataFrame) -> list[float]:
-    """One slope per seed; linear in the gap, which may be zero or below."""
-    risen = table.with_columns(pl.col("oracle gap").exp())
-    return slopes(risen, "d", "oracle gap")
+def _radii(claims: Claims, power: Any) -> list[Verdict]:
+    """How the radius at which half of the inputs break goes with d."""
+    slow, fast = "half radius sqrt(k)", "half radius k^2/sqrt(d)"
+    return [
+        claims.below("5.1c/radius/order", power(f"{fast}, clean"), SLACK,
+                     what="exponent of the radius k^2/sqrt(d) in d"),
+        claims.above("5.3b/radius/order", {
+            f"adversarial, above -{SLACK}": power(f"{slow}, adversarial") + SLACK,
+            f"clean, below -{SLACK}": -SLACK - power(f"{slow}, clean"),
+        }, 0, what="exponent of the radius sqrt(k) in d, what is left to the bound"),
+        claims.above("5/gap", power("radii"), 0, what="exponent of the ratio of radii in d"),
+    ]  # fmt: skip
+
+
+def _theorem_52(claims: Claims, table: pl.DataFrame, power: Any) -> list[Verdict]:
+    """Statements (1) and (2) of Theorem 5.2, and how many own atoms neurons have."""
+    most = table["most own atoms"].max()
+    most = None if most is None else float(most)  # type: ignore[arg-type]
+    return [
+        claims.below("5.2/N/few", most, 3.5, what="most atoms of any neuron in S_pot(0), any seed"),
+        *[claims.below(label, power(f"largest beta d/k{end}"), SLACK,
+                       what="exponent of the largest |beta| d/k in d")
+          for label, end in (("5.2/1/order", ""), ("5.2/1/top", ", top"))],
+        *[claims.above(label, sample(table, f"winners/d{end}", by="d"), WINNERS[end],
+                       what="neurons with one own atom and alpha above 0.5, over d")
+          for label, end in (("5.2/2/many", ""), ("5.2/2/top", ", top"))],
+    ]  # fmt: skip
+
+
+def linear(table: pl.DataFrame, name: str) -> list[float]:
+    """One slope against log d per seed, of a quantity that may be 0 or below."""
+    risen = table.with_columns(pl.col(name).exp())
+    return slopes(risen, "d", name)

@@ -86,4 +86,5 @@ from .transfers import Transfers as Transfers
 from .transfers import transfer_matrix as transfer_matrix
 from .worst_case import CUTOFF as CUTOFF
 from .worst_case import Survival as Survival
+from .worst_case import half_radius as half_radius
 from .worst_case import survival as survival

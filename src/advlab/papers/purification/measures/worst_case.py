@@ -4,6 +4,7 @@
 opposite). An example leaves the search as soon as one attack breaks it: only survivors cost time.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -150,3 +151,30 @@ def survives_pgd(
         else:
             point = ball.maximiser(grad, x[left])
     return torch.zeros_like(among).scatter(0, left, True)
+
+
+def half_radius(
+    share: Callable[[float], float], low: float, high: float, halvings: int = 5
+) -> float:
+    """The radius at which half of the inputs break: bisection on a log scale, then interpolation.
+
+    Args:
+        share: the share that survives at a radius; falls as the radius grows.
+        low: where the search begins; returned if half are broken there.
+        high: where it ends; returned if half survive there.
+        halvings: how often the interval is halved.
+
+    Example:
+        half_radius(lambda r: 1 / (1 + r), 0.1, 10.0)   # 1.0
+    """
+    above, below = share(low), share(high)
+    if above < 0.5 or below >= 0.5:
+        return low if above < 0.5 else high
+    for _ in range(halvings):
+        middle = (low * high) ** 0.5
+        found = share(middle)
+        if found >= 0.5:
+            low, above = middle, found
+        else:
+            high, below = middle, found
+    return low * (high / low) ** ((above - 0.5) / (above - below))

@@ -100,7 +100,20 @@ def test_every_published_refutation_is_explained():
     refuted = [name for name, outcome in stored if outcome == "refuted"]
     assert refuted
     assert [name for name in refuted if name not in known] == []
-    sections = re.findall("^## (.*)$", (ROOT / "docs/findings.md").read_text("utf-8"), re.MULTILINE)
+    page = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
+    sections = re.findall("^### (.*)$", page, re.MULTILINE)
     anchors = {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in sections}
     gone = {one["docs"] for one in known.values()} - {f"docs/findings.md#{one}" for one in anchors}
     assert gone == set()
+
+
+def test_findings_stand_below_the_name_of_their_paper():
+    page = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
+    assert re.findall("^## (.*)$", page, re.MULTILINE) == [
+        "Benign overfitting",
+        "Convergence",
+        "Clean generalization, robust overfitting",
+        "Generalization",
+        "Feature purification",
+        "Withdrawn",
+    ], "a finding has a heading of its own with ###, among those of its paper"

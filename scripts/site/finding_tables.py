@@ -27,7 +27,7 @@ def with_tables(page: str) -> str:
     Raises:
         UnknownClaim: a cited claim does not exist.
     """
-    title, *sections = re.split(r"^(?=## )", page, flags=re.MULTILINE)
+    title, *sections = re.split(r"^(?=#{2,3} )", page, flags=re.MULTILINE)
     return title + "".join(_with_table(section) for section in sections)
 
 

@@ -10,6 +10,8 @@ from pydantic import StringConstraints
 from ..core.config import Config
 from ..core.errors import AdvlabError
 
+_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+
 
 class Finding(Config):
     """Where a measurement and a paper disagree.
@@ -50,9 +52,10 @@ def load(path: Path, page: Path | None = None) -> dict[str, Finding]:
 
 
 def _sections(page: Path) -> dict[str, str]:
-    """What stands under each heading, by the heading's anchor."""
+    """What stands under each heading, by the heading's anchor, without comments."""
     found: dict[str, str] = {}
-    for section in re.split(r"^## ", page.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+    whole = _COMMENT.sub("", page.read_text(encoding="utf-8"))
+    for section in re.split(r"^#{2,3} ", whole, flags=re.MULTILINE)[1:]:
         heading, _, text = section.partition("\n")
         kept = re.sub(r"[^\w\- ]", "", heading.strip().lower())
         found[kept.replace(" ", "-")] = text.strip()

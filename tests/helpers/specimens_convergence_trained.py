@@ -14,6 +14,7 @@ from advlab.papers.convergence.experiments import (
     projected_deep,
     regret_audit,
 )
+from advlab.papers.convergence.experiments._parts.best_in_ball_runs import REACHES
 from advlab.papers.convergence.experiments._parts.two_layer_runs import PASSES_PER_STEP
 
 EVERYWHERE = pl.lit(True)
@@ -245,25 +246,36 @@ def in_ball() -> Specimen:
     """Every attack, depth and R: PGD ends at the best loss found, others below it."""
     rng = np.random.default_rng(3)
     rows = []
-    for m, draws in best_in_ball.WIDTHS.items():
-        for depth, R, seed in product(best_in_ball.DEPTHS, (0.5, 2.0), range(draws)):
-            linear = 0.4 / R + 0.01 * rng.standard_normal()
-            found = linear + 0.3 * m**-0.5 * (1 + 0.1 * rng.standard_normal())
-            for attack in PASSES_PER_STEP:
-                below = 0.0 if attack == "pgd" else 0.1
-                least = found - below + 0.005 * rng.standard_normal()
-                rows.append((attack, m, depth, R, seed, 1.0, least, found, linear, linear - 1e-9))
-    names = ["attack", "width", "depth", "R", "seed", "first", "least", "found", "linear", "bound"]
+    cells = list(product(best_in_ball.DEPTHS, REACHES))
+    for m, (H, reach), seed in product(best_in_ball.WIDTHS, cells, range(best_in_ball.DRAWS)):
+        linear = 0.6 / reach + 0.01 * rng.standard_normal()
+        found = linear + 0.3 * m**-0.5 * (1 + 0.1 * rng.standard_normal())
+        for attack in PASSES_PER_STEP:
+            below = 0.01 if attack == "pgd" else 0.1
+            least = found - below + 0.005 * rng.standard_normal()
+            robust = found + 0.005 * rng.random() if attack == "pgd" else math.nan
+            rows.append((attack, m, H, reach / H, seed, 1.0, 1.0, least, robust, found, linear,
+                         linear - 1e-9))  # fmt: skip
+    names = ["attack", "width", "depth", "R", "seed", "first", "start", "least", "robust", "found",
+             "linear", "bound"]  # fmt: skip
     table = pl.DataFrame(rows, schema=names, orient="row")
-    pgd = pl.col("attack") == "pgd"
-    cell = (pl.col("depth") == 4) & (pl.col("R") == 2.0) & (pl.col("attack") == "anti")
+    pgd, wide = pl.col("attack") == "pgd", pl.col("width") == 4096
+    deep = (pl.col("depth") == 4) & (pl.col("R") == 0.5)
+    cell = deep & (pl.col("attack") == "anti")
     away = pl.col("found") - pl.col("linear")
+    untrained = {"least": pl.col("first"),
+                 "robust": pl.when(pgd).then(pl.col("start")).otherwise(math.nan)}  # fmt: skip
+    no_training = {
+        f"no training at H = {H}, R = {reach:g}/H": Null(
+            _with(table, (pl.col("depth") == H) & (pl.col("R") == reach / H), **untrained),
+            ("4a", "4b", "4c", "4f"))
+        for H, reach in cells
+    }  # fmt: skip
     return Specimen(
         table=table,
-        measured=("first", "least", "found", "linear", "bound"),
+        measured=("first", "start", "least", "robust", "found", "linear", "bound"),
         controls={
-            "no training": Null(
-                _with(table, EVERYWHERE, least=pl.col("first")), ("4a", "4b", "4c", "4f")),
+            **no_training,
             "one attack that does not converge": Null(
                 _with(table, cell, least=pl.col("found") + 0.1), ("4a", "4b", "4f")),
             "a run that diverged": Null(
@@ -274,8 +286,10 @@ def in_ball() -> Specimen:
             "a search that misses the best network": Null(
                 _with(table, EVERYWHERE, least=pl.col("least") + 0.1, found=pl.col("found") + 0.1),
                 ("4b", "4d")),
-            "an attack that is not after the worst": Null(
-                _with(table, pgd, least=pl.col("least") - 0.1), ("4c",)),
+            "an attack in training that misses the worst points": Null(
+                _with(table, pgd & wide & deep, robust=pl.col("found") + 0.1), ("4c",)),
+            "a worst case that is not a number": Null(
+                _with(table, pgd & wide & deep, robust=math.nan), ("4c",)),
             "a network that is not linear at any width": Null(
                 _with(table, EVERYWHERE, found=pl.col("linear") + 0.05), ("4d", "4e")),
             "the exponent -1/12": Null(

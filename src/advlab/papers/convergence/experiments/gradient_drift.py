@@ -320,14 +320,35 @@ def _against_kernel(inputs: pl.DataFrame) -> dict[str, list[float]]:
 
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:
-    """The lemma's condition at the widest layer and the smallest R."""
-    exact = table.filter(kind="exact")
-    m, R = max(exact["width"]), min(exact["R"])
+    """The lemma's condition, in each kind of measurement for the run that is farthest from it."""
     return [
-        Assumption(
-            name="small ball",
-            condition="R/sqrt(m) + delta of order 1/(H^6 (log m)^3) = "
-            f"{1 / math.log(m) ** 3:.2g} or less at H = 1, up to a constant that is not given",
-            reached=R / math.sqrt(m),
-        )
+        _small_ball(table.filter(kind=kind), words)
+        for kind, words in {
+            "exact": "suprema over B(R)",
+            "search": "searches of B(R)",
+            "inputs": "inputs that move",
+        }.items()
     ]
+
+
+def _small_ball(rows: pl.DataFrame, words: str) -> Assumption:
+    """R/sqrt(m) + delta against the order 1/(H^6 (log m)^3); inputs move at R = 0."""
+    empty = pl.lit(None, dtype=pl.Float64)
+    rows = rows.with_columns(empty.alias(n) for n in ("R", "delta") if n not in rows.columns)
+    m, H = pl.col("width").cast(pl.Float64), pl.col("depth").cast(pl.Float64)
+    runs = rows.select("width", "depth", "R", "delta").unique().with_columns(
+        ball=pl.col("R").fill_null(0.0) / m.sqrt() + pl.col("delta").fill_null(0.0),
+        order=1 / (H**6 * m.log() ** 3),
+    )  # fmt: skip
+    worst = runs.sort(pl.col("ball") / pl.col("order"), descending=True).row(0, named=True)
+    at = ", ".join(
+        f"{name} = {worst[key]:g}"
+        for key, name in {"depth": "H", "width": "m", "R": "R", "delta": "delta"}.items()
+        if worst[key] is not None
+    )
+    return Assumption(
+        name=f"small ball, {words}",
+        condition=f"R/sqrt(m) + delta of order 1/(H^6 (log m)^3) = {worst['order']:.2g} or less, "
+        f"up to a constant that is not given; farthest at {at}",
+        reached=worst["ball"],
+    )

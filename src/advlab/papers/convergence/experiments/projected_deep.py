@@ -255,13 +255,12 @@ def _depth_slopes(table: pl.DataFrame) -> dict[str, list[float]]:
 
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:
-    """Section 3.3 for these caps, and the orders of Theorem 4.1 at the widest network and R = 1."""
+    """Section 3.3 for these caps, and the orders of Theorem 4.1 for the runs in a ball."""
     training = table.filter(kind="training").filter(pl.col("R").is_finite())
-    deep = training.select("width", "depth", "R").unique().sort("width", "depth", "R")
-    m, H, R = deep.filter(pl.col("width") == pl.col("width").max()).row(0)
-    rate = 0.3 / (m * H)
+    runs = training.select("width", "depth", "R").unique().iter_rows()
+    deep = [(m, H, R, 0.3 / (m * H)) for m, H, R in runs]
     caps = theory.compatible_caps(DATA.separation, DELTA)
-    return [caps, *theory.deep_theorem(m, H, DATA.d, R, rate, 0.1)]
+    return [caps, *theory.deep_extremes(deep, DATA.d, 0.1)]
 
 
 def _worst(rows: pl.DataFrame) -> alt.LayerChart:

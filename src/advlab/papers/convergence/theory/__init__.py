@@ -9,6 +9,7 @@ from .activations import ACTIVATIONS as ACTIVATIONS
 from .activations import KernelActivation as KernelActivation
 from .activations import get_activation as get_activation
 from .assumptions import compatible_caps as compatible_caps
+from .assumptions import deep_extremes as deep_extremes
 from .assumptions import deep_theorem as deep_theorem
 from .assumptions import on_unit_sphere as on_unit_sphere
 from .assumptions import two_layer_theorem as two_layer_theorem

@@ -5,6 +5,7 @@ then only a ratio is reported, and whether the condition holds is unknown.
 """
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -89,7 +90,7 @@ def two_layer_theorem(
 
 
 def deep_theorem(
-    width: int, depth: int, d: int, radius: float, rate: float, eps: float
+    width: int, depth: int, d: int, radius: float, rate: float, eps: float, which: str = ""
 ) -> list[Assumption]:
     """Theorem 4.1 at an accuracy: R = Omega(1), m >= max(R^9 H^16 eps^-7, d^2) up to a constant,
     alpha = O(eps / (m H^2)).
@@ -101,19 +102,42 @@ def deep_theorem(
         radius: R.
         rate: alpha, the step size.
         eps: the accuracy that is asked for.
+        which: of several runs, in words for the names.
     """
-    wanted = max(radius**9 * depth**16 / eps**7, float(d) ** 2)
+    of = f", {which}" if which else ""
     return [
         Assumption(
-            name="deep width",
-            condition=f"m of order max(R^9 H^16 eps^-7, d^2) = {wanted:.2g} at eps = {eps:g}, "
+            name=f"deep width{of}",
+            condition=f"m of order max(R^9 H^16 eps^-7, d^2) = "
+            f"{_deep_width(depth, d, radius, eps):.2g} at eps = {eps:g}, "
             "up to a constant that is not given",
             reached=float(width),
         ),
         Assumption(
-            name="deep rate",
+            name=f"deep rate{of}",
             condition=f"alpha of order eps/(m H^2) = {eps / (width * depth**2):.2g} or less, up to "
             "a constant that is not given",
             reached=rate,
         ),
     ]
+
+
+def deep_extremes(
+    runs: Iterable[tuple[int, int, float, float]], d: int, eps: float
+) -> list[Assumption]:
+    """`deep_theorem` for the one of several runs that is farthest from its width, and the nearest.
+
+    Args:
+        runs: width, depth, radius R and step size of each.
+        d: the dimension of the inputs.
+        eps: the accuracy that is asked for.
+    """
+    ranked = sorted(runs, key=lambda run: run[0] / _deep_width(run[1], d, run[2], eps))
+    found = []
+    for which, (m, H, R, rate) in {"farthest run": ranked[0], "nearest run": ranked[-1]}.items():
+        found += deep_theorem(m, H, d, R, rate, eps, f"{which} (H = {H}, R = {R:g}, m = {m})")
+    return found
+
+
+def _deep_width(depth: int, d: int, radius: float, eps: float) -> float:
+    return max(radius**9 * float(depth) ** 16 / eps**7, float(d) ** 2)

@@ -23,12 +23,13 @@ from ...reductions.low_rank_deep import LowRankDeep, descend
 from ...theory.linearised_optimum import linearised_optimum
 from .two_layer_runs import AttackName, maps
 
-NAME = "convergence/best_in_ball"
+NAME = "convergence/best_in_ball worst cases"
 DELTA = 0.15
 DATA = Sphere(n=6, d=3, separation=4 * DELTA)
 CAP = Cap(radius=DELTA)
 ASCENT = PGD(steps=3, step_size=0.5, random_start=False, jump=False)
-RADII = (0.5, 2.0)
+REACHES = (1.0, 2.0)
+"""R H: in B(R) the outputs can move by about as much at every depth, and no best loss is near 0."""
 
 
 class Case(lab.Case):
@@ -55,15 +56,20 @@ class Case(lab.Case):
         return self.rate / (self.width * self.depth)
 
     @property
+    def radii(self) -> tuple[float, ...]:
+        """R of the runs of each start."""
+        return tuple(reach / self.depth for reach in REACHES)
+
+    @property
     def runs(self) -> list[tuple[int, float]]:
         """Seed and R of each run, in the order of `LowRankDeep`."""
-        return [(seed, R) for seed in self.seeds for R in RADII]
+        return [(seed, R) for seed in self.seeds for R in self.radii]
 
     def data(self) -> tuple[Float[Tensor, "B n d"], Float[Tensor, "B n"]]:
         x, y = DATA.sample_stack(generators(NAME, "data", seeds=self.seeds))
         for one, labels in zip(x, y, strict=True):
             compatibility(one, labels, CAP).require()
-        x, y = (part.to(self.dtype).repeat_interleave(len(RADII), 0) for part in (x, y))
+        x, y = (part.to(self.dtype).repeat_interleave(len(REACHES), 0) for part in (x, y))
         return x, y
 
     def starts(self) -> list[DeepReLU]:
@@ -74,7 +80,7 @@ class Case(lab.Case):
 
     def maps(self) -> dict[AttackName, Attack]:
         """All eight; transfer looks at other, random networks of the same depth."""
-        rngs = [g for g in generators(NAME, "others", seeds=self.seeds) for _ in RADII]
+        rngs = [g for g in generators(NAME, "others", seeds=self.seeds) for _ in REACHES]
         others = Stack.draw(lambda rng: DeepReLU.draw(DATA.d, 64, self.depth, rng), rngs)
         transfer = Transfer(source=others.to(self.dtype), inner=ASCENT)
         return {**maps(ASCENT), "transfer": transfer}
@@ -84,17 +90,21 @@ def compare(case: Case) -> pl.DataFrame:
     """One row per attack, R and seed.
 
     `least` is min_t L_A(W_t), `first` L_A(W_0), `found` the smallest worst-case loss found in B(R),
-    `linear` and `bound` the linearised network's optimum and its lower bound by duality.
+    `linear` and `bound` the linearised network's optimum and its lower bound by duality. Worst-case
+    losses are `start` of W_0 and, against PGD only, `robust` of W_T.
     """
     starts, (x, y) = case.starts(), case.data()
+    start = worst_case(case, LowRankDeep(starts, case.radii), x, y)
     rows = {"seed": [seed for seed, _ in case.runs], "R": [R for _, R in case.runs]}
     found, optimum = _built(case, starts, x, y)
     tables = []
     for attack, attacked in case.maps().items():
-        runs = LowRankDeep(starts, RADII)
+        runs = LowRankDeep(starts, case.radii)
         losses = _descend(case, runs, x, y, attacked, case.lr, case.steps, attack)
-        if attack == "pgd":
-            found = torch.minimum(found, worst_case(case, runs, x, y))
+        robust = (
+            worst_case(case, runs, x, y) if attack == "pgd" else torch.full_like(start, math.nan)
+        )
+        found = found.fmin(robust)
         displacement = runs.displacement.amax(0)
         tables.append(
             pl.DataFrame(
@@ -103,6 +113,8 @@ def compare(case: Case) -> pl.DataFrame:
                     **rows,
                     "first": losses[0].double().numpy(),
                     "least": losses.min(0).values.double().numpy(),
+                    "start": start.double().numpy(),
+                    "robust": robust.double().numpy(),
                     "displacement": displacement.numpy(),
                     "linear": optimum[:, 0],
                     "bound": optimum[:, 1],
@@ -118,7 +130,7 @@ def _built(
 ) -> tuple[Float[Tensor, " B"], np.ndarray]:
     """The least worst-case loss of the network that the linearised optimum makes, before and after
     a slow descent against PGD; and the optimum and its bound (B, 2)."""
-    net = LowRankDeep(starts, RADII)
+    net = LowRankDeep(starts, case.radii)
     flat = x.flatten(0, 1)
     points = torch.stack([flat, *CAP.grid(flat, case.tangents)], 1)
     owner = np.repeat(np.arange(DATA.n), points.shape[1])
@@ -144,7 +156,7 @@ def _descend(
     case: Case, runs: LowRankDeep, x: Tensor, y: Tensor, attack: Attack, lr: float, steps: int,
     name: str,
 ) -> Float[Tensor, "steps_and_1 B"]:  # fmt: skip
-    rngs = [g for g in generators(NAME, "attack", name, seeds=case.seeds) for _ in RADII]
+    rngs = [g for g in generators(NAME, "attack", name, seeds=case.seeds) for _ in REACHES]
     return descend(
         runs, x, y, loss=pseudo_huber, attack=attack, threat=CAP, rate=lr, steps=steps, rng=rngs
     )

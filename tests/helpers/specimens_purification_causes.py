@@ -23,15 +23,16 @@ def noisy(value: float, seed: int = 0) -> np.ndarray:
 
 # Attackers: clean, own, worst, certified accuracy; gap, floor and dense/top.
 
-JUDGED = ("clean", "own", "worst", "certified", "linearity gap", "FGM floor", "dense over top")
+JUDGED = ("clean", "own", "worst", "certified", "linearity gap", "FGM floor", "dense over top",
+          "G7", "best worst")  # fmt: skip
 NETWORKS = {
-    "clean network": (1.0, None, 0.19, 0.01, 5.4, 0.0, 9.7),
-    "no attack": (1.0, 0.18, 0.16, 0.0, 6.6, 0.0, 10.4),
-    "random draw": (1.0, 1.0, 0.16, 0.0, 6.4, 0.0, 10.2),
-    "universal": (0.46, 1.0, 0.1, 0.0, 8.5, 0.0, -2.2),
-    "transfer": (0.4, 1.0, 0.1, 0.0, 9.4, 0.0, -2.6),
-    "FGM": (0.97, 0.78, 0.72, 0.4, 0.5, 0.65, 2.0),
-    "PGD": (0.97, 0.75, 0.73, 0.41, 0.46, 0.66, 1.9),
+    "clean network": (1.0, None, 0.19, 0.01, 5.4, 0.0, 9.7, None, None),
+    "no attack": (1.0, 0.18, 0.16, 0.0, 6.6, 0.0, 10.4, 0.02, 0.19),
+    "random draw": (1.0, 1.0, 0.16, 0.0, 6.4, 0.0, 10.2, 0.03, 0.19),
+    "universal": (0.46, 1.0, 0.01, 0.0, 8.5, 0.0, -2.2, 0.5, 0.6),
+    "transfer": (0.4, 1.0, 0.01, 0.0, 9.4, 0.0, -2.6, 0.5, 0.6),
+    "FGM": (0.97, 0.78, 0.72, 0.4, 0.5, 0.65, 2.0, 0.4, 0.72),
+    "PGD": (0.97, 0.75, 0.73, 0.41, 0.46, 0.66, 1.9, 0.4, 0.73),
 }
 UNDER = {f"under {name}": 0.2 for name in any_attacker.OWN}
 Changes = Mapping[str, Mapping[str, float]]
@@ -57,7 +58,7 @@ def any_attacker_specimen() -> Specimen:
     untrained = dict(zip(JUDGED[2:], NETWORKS["no attack"][2:], strict=True))
     nothing = dict.fromkeys(any_attacker.FOUND, untrained | {"own": 0.2, "clean": 1.0})
     treated = tuple(label for label in any_attacker.ABOUT.claims
-                    if label not in ("12/random", "order"))  # fmt: skip
+                    if label not in ("12/random", "order", "c"))  # fmt: skip
     robust = {"worst": 0.7, "own": 0.75, "clean": 0.97}
     return Specimen(
         table=attacked(),
@@ -67,7 +68,13 @@ def any_attacker_specimen() -> Specimen:
             "as many more clean steps": Null(attacked(nothing), treated),
             "any attacker is as good": Null(
                 attacked(dict.fromkeys(("random draw", "universal", "transfer"), robust)),
-                ("12", "12/random", "12/leak"),
+                ("12", "12/random", "12/leak", "12/collapse"),
+            ),
+            "attackers that make another network": Null(
+                attacked({"universal": {"G7": 1.03}}), ("c/local",)
+            ),
+            "a worst case that was never robust": Null(
+                attacked({"transfer": {"best worst": 0.19}}), ("12/collapse",)
             ),
             "FGM that is overfitted": Null(
                 attacked({"FGM": {"worst": 0.36, "certified": 0.0, "FGM floor": 0.01}}),
@@ -76,6 +83,7 @@ def any_attacker_specimen() -> Specimen:
         },
         bugs={"a certificate that is wrong once": Null(
             attacked({"FGM": {"disorder": 1.0}}), ("order",))},
+        reported=("c",),
     )  # fmt: skip
 
 
@@ -147,30 +155,50 @@ BOTH = {
     "clean: dense over top": 9.0, "FGM: clean": 0.95, "FGM: worst": 0.6,
     "FGM: dense over top": 2.0, "linear": 0.86,
 }  # fmt: skip
+ALONG = {"no attack": 0.99, "universal": 0.2, "worst": 0.18, "dense over top": 12.0}
+"""At every T from T_c on."""
 
 
-def disturbed(changes: Mapping[str, float] | None = None) -> pl.DataFrame:
-    """One row per setting and seed, the same in all of them but for a little noise."""
+def disturbed(
+    changes: Mapping[str, float] | None = None, along: Mapping[str, float] | None = None
+) -> pl.DataFrame:
+    """One row per setting and seed, the same in all of them but for a little noise; and the long
+    clean training, the same from T_c on."""
     row = {name: noisy(value) for name, value in {**BOTH, **(changes or {})}.items()}
-    return pl.concat(
-        pl.DataFrame({"setting": name, "d": 128, "seed": range(SEEDS), **row})
+    ends = [
+        pl.DataFrame({"part": "end", "setting": name, "d": 128, "seed": range(SEEDS), **row})
         for name in noise_and_dictionaries.CHANGES
-    )
+    ]
+    seen = {name: noisy(value) for name, value in {**ALONG, **(along or {})}.items()}
+    curve = [
+        pl.DataFrame({"part": "curve", "setting": noise_and_dictionaries.LONG, "d": 128, "T": T,
+                      "step": round(500 * T), "seed": range(SEEDS), **seen})
+        for T in (0.0, 0.5, 1.0, 2.0, 3.0, 4.0)
+    ]  # fmt: skip
+    return pl.concat([*ends, *curve], how="diagonal")
 
 
 def noise_and_dictionaries_specimen() -> Specimen:
     nothing = {"FGM: clean": 0.98, "FGM: worst": 0.17, "FGM: dense over top": 9.5}
     gains = ("5.3/noise", "5.2/noise", "5.3/dictionaries", "5.3/margin", "T_f/adversarial", "rho")
     robust = {"clean: universal": 0.9, "clean: worst": 0.7}
+    long = {"universal": 0.9, "worst": 0.7}
     return Specimen(
         table=disturbed(),
-        measured=tuple(BOTH),
-        chance=dict.fromkeys(BOTH, 0.5),
+        measured=(*BOTH, *ALONG),
+        chance=dict.fromkeys((*BOTH, *ALONG), 0.5),
         controls={
             "as many more clean steps": Null(disturbed(nothing), gains),
             "clean networks that are robust": Null(
-                disturbed(robust),
+                disturbed(robust, long),
                 ("5.1/noise", "5.1/dictionaries", "T_f", "T_f/adversarial", "rho"),
+            ),
+            "networks that nobody trains": Null(
+                disturbed(
+                    {"clean: clean": 0.5, "clean: worst": 0.0, "clean: universal": 0.0},
+                    {"no attack": 0.5, "universal": 0.0, "worst": 0.0},
+                ),
+                ("5.1/noise", "5.1/dictionaries", "T_f", "rho"),
             ),
             "a linear rule that is as good": Null(disturbed({"linear": 0.97}), ("3",)),
             "accuracy that is paid": Null(

@@ -6,10 +6,11 @@ to the case of D < d or when M is incoherent" (section 2); and the clean network
 after every T_f >= T_c, not only at one time (Theorem 5.1). Section 3: with much noise linear rules
 lose clean accuracy, so that networks have to find features. Each setting is the preset `random`
 scaled to d = 128, with one thing changed: sx of 0.5, 1 and 1.5; three spikes; atoms that are
-Gaussian vectors (incoherent) or fewer than dimensions, 3 for 4 (undercomplete); a smaller
-margin, or none; four times as many clean steps; noise rho_i inside the neurons, sigma_rho = 0.1 b,
-as Algorithms 1 and 2 have it (the presets have none): training draws it for every example, and the
-network is its mean over the noise. Adversarial training is against FGM (Theorem 5.3b).
+Gaussian vectors (incoherent) or fewer than dimensions, 3 for 4 (undercomplete); a smaller margin,
+or none; four times as many clean steps, along which the network is probed; noise rho_i inside the
+neurons, sigma_rho = 0.1 b, as Algorithms 1 and 2 have it (the presets have none): training draws it
+for every example, and the network is its mean over the noise. Adversarial training is against FGM
+(Theorem 5.3b).
 
 "Worst" is the worst case over the universal direction, FGM and PGD from four starts: an upper bound
 of the robust accuracy.
@@ -23,13 +24,15 @@ from pydantic import PositiveInt
 
 from .... import lab
 from ....core.randomness import generators
+from ....models import Stack
 from ....report import Assumption, Claims, Verdict, empirical, sample
 from ....report.charts import AnyChart, curves, panels, points
+from ....training import Probe
 from .. import measures
 from ..data import SparseCoding
 from ._parts.conditions import assumptions_of
 from ._parts.presets import PAPER_FGM, Preset, SparseProblem, scaled
-from ._parts.two_phase_runs import columns, frozen
+from ._parts.two_phase_runs import columns, frozen, training_probes, worst_case_probe
 
 Setting = Literal[
     "plain", "sx = 0.5", "sx = 1", "sx = 1.5", "spikes", "incoherent", "undercomplete",
@@ -52,7 +55,12 @@ NOISY: tuple[Setting, ...] = ("sx = 0.5", "sx = 1", "sx = 1.5", "spikes")
 DICTIONARIES: tuple[Setting, ...] = ("incoherent", "undercomplete")
 MARGINS: tuple[Setting, ...] = ("margin 0.5", "no margin")
 INSIDE: tuple[Setting, ...] = ("rho = 0.1 b",)
-D, LONGER, RHO = 128, 4, 0.1
+LONG: Setting = "4 T_c"
+JUDGED_AT = (1, 2, 3, 4)
+"""Multiples of T_c at which T_f is judged."""
+D, LONGER, RHO = 128, max(JUDGED_AT), 0.1
+PROBES = 5
+"""How often the long clean training is probed per T_c."""
 NAME = "purification/noise_and_dictionaries"
 
 ABOUT = lab.About(
@@ -61,7 +69,7 @@ ABOUT = lab.About(
     "section 3",
     title="Noise, other dictionaries, less margin, longer clean training",
     seconds={"smoke": 4, "laptop": 110, "paper": 1500},
-    looks=2,
+    looks=3,
     reduced={
         "laptop": "d = 128 where theorems want d to infinity; draws of small |<w*, z>| rejected "
         "but in one setting",
@@ -82,8 +90,10 @@ ABOUT = lab.About(
         "5.3/margin": empirical("With half of the margin, and with none, training against FGM "
                                 "gains more than 0.15"),
         "5.3/margin/kept": empirical("while more than 0.9 of clean inputs stay right"),
-        "T_f": empirical("After four times as many clean steps the network is no more robust: its "
-                         "worst accuracy is within 0.05 of that after T_c or below, and below 0.4"),
+        "T_f": empirical("At T_c, 2 T_c, 3 T_c and 4 T_c steps of clean training alike the network "
+                         "is right on more than 0.9 of clean inputs, the universal direction takes "
+                         "more than 0.3, and the worst accuracy is below 0.4 and not more than "
+                         "0.05 above that at T_c"),
         "T_f/adversarial": empirical("and training against FGM gains more than 0.3 from there"),
         "rho": empirical("With noise inside the network, sigma_rho = 0.1 b, all of it holds: more "
                          "than 0.9 of clean inputs are right, the universal direction takes more "
@@ -103,7 +113,7 @@ class Case(lab.Case):
 
     @property
     def cost(self) -> float:
-        return self.replicates * (2.0 if self.setting == "4 T_c" else 1.0)
+        return self.replicates * (2.0 if self.setting == LONG else 1.0)
 
     @property
     def preset(self) -> Preset:
@@ -114,7 +124,7 @@ class Case(lab.Case):
             changed["atoms"] = 3 * self.d // 4
         data = base.data.model_dump() | changed | ({"n": 300} if self.steps else {})
         clean = base.clean
-        if self.setting == "4 T_c":
+        if self.setting == LONG:
             clean = clean.model_copy(update={"steps": LONGER * clean.steps})
         bias = base.bias
         if self.setting == "rho = 0.1 b":
@@ -141,10 +151,14 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
 
 
 def compute(case: Case) -> pl.DataFrame:
-    """One row per seed: both networks under attack, and the linear rule."""
+    """Rows by `part`: "end", one per seed: both networks under attack, and the linear rule; and of
+    the long clean training "curve", one per seed and probe."""
     problem = SparseProblem.draw(case.preset, case.seeds, f"{NAME} {case.setting}", case.tests)
-    nets = problem.networks()
-    problem.train_clean(nets)
+    nets, long = problem.networks(), pl.DataFrame()
+    if case.setting == LONG:
+        long = along(problem, nets)
+    else:
+        problem.train_clean(nets)
     clean = frozen(nets)
     problem.train_adversarial(nets, attack=PAPER_FGM)
     steps = 2 if case.steps else 30
@@ -153,7 +167,19 @@ def compute(case: Case) -> pl.DataFrame:
         found |= columns(judged(problem, net, steps), f"{name}: ")
     score = problem.test_y * (problem.test_x @ problem.direction[..., None])[..., 0]
     found |= columns({"linear": (score > 0).double().mean(1)})
-    return pl.DataFrame({"seed": list(case.seeds)} | found)
+    end = pl.DataFrame({"part": "end", "seed": list(case.seeds)} | found)
+    return pl.concat([end, long], how="diagonal")
+
+
+def along(problem: SparseProblem, nets: Stack) -> pl.DataFrame:
+    """The long clean training, and what is seen along it; T is the step over T_c."""
+    steps = problem.preset.clean.steps
+    T_c = steps // LONGER
+    probes = training_probes(problem, frozen(nets)) | worst_case_probe(problem)
+    due = {round(part * steps / (LONGER * PROBES)) for part in range(LONGER * PROBES + 1)}
+    run = problem.train_clean(nets, Probe(probes, at=due))
+    rows = run.log.table(problem.seeds).with_columns(T=pl.col("step") / T_c)
+    return rows.with_columns(part=pl.lit("curve"))
 
 
 def judged(problem: SparseProblem, nets: measures.Nets, steps: int) -> dict[str, torch.Tensor]:
@@ -183,7 +209,7 @@ NETWORKS = {"clean": "clean training", "FGM": "then against FGM"}
 
 def figure(table: pl.DataFrame) -> AnyChart:
     ranks = pl.DataFrame({"setting": list(CHANGES)}).with_row_index("rank")
-    rows = table.join(ranks, on="setting").sort("rank")
+    rows = table.filter(part="end").join(ranks, on="setting").sort("rank")
     rows = rows.with_columns(pl.col("setting").replace({INSIDE[0]: f"sigma_{INSIDE[0]}"}))
     shown = {"clean: clean": "clean net, no attack", "FGM: clean": "FGM net, no attack",
              "linear": "linear rule, no attack", "clean: worst": "clean net, worst case",
@@ -212,8 +238,23 @@ def figure(table: pl.DataFrame) -> AnyChart:
                    title="Dense part over the top atom", y_title="mean over neurons"),
             points(both("top energy"), "setting", "value", "network",
                    title="Energy on the top atom", y_title="mean over neurons"),
+            *_long_training(table.filter(part="curve")),
         ]
     ).resolve_scale(color="independent")  # fmt: skip
+
+
+def _long_training(rows: pl.DataFrame) -> list[AnyChart]:
+    """Accuracies and the dense part along four times T_c of clean training."""
+    names = {"no attack": "none", "universal": "universal", "worst": "worst case"}
+    attacked = rows.unpivot(list(names), index=["T", "seed"], variable_name="attack")
+    attacked = attacked.with_columns(pl.col("attack").replace_strict(names))
+    words: dict[str, Any] = {"x_title": "clean steps over T_c"}
+    return [
+        curves(attacked, "T", "value", "attack", title="Clean training that goes on",
+               y_title="accuracy (worst case: upper bound)", **words),
+        curves(rows, "T", "dense over top", title="Dense part, as clean training goes on",
+               y_title="dense/top, mean over neurons", **words),
+    ]  # fmt: skip
 
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:
@@ -221,11 +262,11 @@ def assumptions(table: pl.DataFrame) -> list[Assumption]:
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
-    claims = Claims(ABOUT.claims)
+    claims, ends = Claims(ABOUT.claims), table.filter(part="end")
     left = "what is left to the bound"
 
     def of(setting: str, value: pl.Expr) -> pl.Series:
-        rows = table.filter(setting=setting).sort("seed")
+        rows = ends.filter(setting=setting).sort("seed")
         return sample(rows.select("seed", value=value), "value")  # type: ignore[return-value]
 
     def each(settings: tuple[Setting, ...], words: str, value: pl.Expr) -> dict[str, pl.Series]:
@@ -242,7 +283,6 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         )
 
     gained = "gain in worst accuracy, above 0.15"
-    long = of("4 T_c", pl.col("clean: worst"))
     return [
         claims.above("5.1/noise", broken(NOISY), 0, what=left),
         claims.above("5.3/noise", each(NOISY, gained, gain - 0.15), 0, what=left),
@@ -257,10 +297,29 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         claims.above("5.3/margin", each(MARGINS, gained, gain - 0.15), 0, what=left),
         claims.above("5.3/margin/kept", each(MARGINS, "after FGM", after), 0.9,
                      what="clean accuracy"),
-        claims.above("T_f", {"0.05 less what it has more": of("plain", pl.col("clean: worst")) +
-                             0.05 - long, "below 0.4": 0.4 - long}, 0, what=left),
-        claims.above("T_f/adversarial", of("4 T_c", gain), 0.3, what="gain in worst accuracy"),
+        claims.above("T_f", _every_T_f(table.filter(part="curve")), 0, what=left),
+        claims.above("T_f/adversarial", of(LONG, gain), 0.3, what="gain in worst accuracy"),
         claims.above("rho", broken(INSIDE) | each(INSIDE, gained, gain - 0.15) |
                      each(INSIDE, "clean accuracy after FGM, above 0.9", after - 0.9), 0,
                      what=left),
     ]  # fmt: skip
+
+
+def _every_T_f(rows: pl.DataFrame) -> dict[str, pl.Series]:
+    """What is left to the bounds of claim T_f at each multiple of T_c, one value per seed."""
+    taken = pl.col("no attack") - pl.col("universal")
+
+    def at(T: int, value: pl.Expr) -> pl.Series:
+        some = rows.filter((pl.col("T") - T).abs() < 1e-6).sort("seed")
+        return sample(some.select("seed", value=value), "value")  # type: ignore[return-value]
+
+    worst, found = pl.col("worst"), {}
+    for T in JUDGED_AT:
+        found |= {
+            f"{T} T_c: clean accuracy, above 0.9": at(T, pl.col("no attack") - 0.9),
+            f"{T} T_c: taken by the universal direction, above 0.3": at(T, taken - 0.3),
+            f"{T} T_c: worst accuracy, below 0.4": at(T, 0.4 - worst),
+        }
+        if T > 1:
+            found[f"{T} T_c: 0.05 less what it has more"] = at(1, worst) + 0.05 - at(T, worst)
+    return found

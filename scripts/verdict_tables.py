@@ -19,6 +19,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from measured import measured as quantity
+from measured import shown
+
 from advlab import lab
 from advlab.lab.summary import kept_result
 from advlab.papers import EXPERIMENTS
@@ -139,15 +142,26 @@ def rows(result: Mapping[str, Any]) -> list[str]:
     lines = ["| claim | kind | what is claimed | measured | outcome |", "|---|---|---|---|---|"]
     for each in result["verdicts"]:
         one = Verdict(**{"scope": result["scope"], **each})
-        words = one.claim.replace("|", "\\|")
-        if one.scope.model_dump(mode="json") != result["scope"]:
-            words += f" ({scope(one)})".replace("|", "\\|")
-        lines.append(f"| `{one.id}` | {one.kind} | {words} | {measured(one)} | {outcome(one)} |")
+        found = quantity(one)
+        what = f"<br><sub>{in_cell(found.what)}</sub>" if found.what else ""
+        cells = (f"`{one.id}`", one.kind, claim(one, result), shown(found) + what, outcome(one))
+        lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
+def claim(verdict: Verdict, result: Mapping[str, Any]) -> str:
+    """What is claimed, with its scope where that is not what the other claims have."""
+    own = verdict.scope.model_dump(mode="json") != result["scope"]
+    return in_cell(f"{verdict.claim} ({scope(verdict)})" if own else verdict.claim)
+
+
+def in_cell(text: str) -> str:
+    """Words in a table of Markdown."""
+    return text.replace("|", "\\|")
+
+
 def measured(verdict: Verdict) -> str:
-    """The value and its interval."""
+    """What the rule judges, and its interval."""
     if verdict.measured is None:
         return "-"
     value = f"{verdict.measured:.4g}"

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 
+import claim_cells
 import verdict_tables as tables
 from addresses import experiment_anchor
 
@@ -75,6 +76,6 @@ def _labels(experiment: str, first: str, last: str) -> Iterator[str]:
 
 def _row(id: str, verdict: Verdict) -> str:
     experiment = "/".join(id.split("/")[:2])
-    words = verdict.claim.replace("|", "\\|")
+    words = tables.in_cell(verdict.claim) + claim_cells.rule(id, verdict)
     link = f"[`{id.partition('/')[2]}`]({experiment_anchor(experiment)})"
-    return f"| {link} | {words} | {tables.measured(verdict)} | {tables.outcome(verdict)} |"
+    return f"| {link} | {words} | {claim_cells.measured(id, verdict)} | {tables.outcome(verdict)} |"

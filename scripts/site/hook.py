@@ -9,6 +9,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import addresses
 import api_pages
 import cite_page
+import claim_cells
 import cli_page
 import finding_tables
 import notebook_pages
@@ -67,6 +68,7 @@ def on_page_markdown(markdown, page, config, files):
 
 def on_page_content(html, page, config, files):
     """Formulas of the papers with their symbols, in the table of contents too."""
+    html = claim_cells.opened(html)
     if not page.file.src_uri.startswith(TYPESET):
         return html
     links = list(page.toc)

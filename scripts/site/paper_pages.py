@@ -5,13 +5,14 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
+import claim_cells
 import verdict_tables as tables
 from addresses import PACKAGE, ROOT, experiment_anchor, paths_linked, relative, relinked
 
 from advlab import lab
 from advlab.core.progress import duration
 from advlab.papers import EXPERIMENTS, ITEMS
-from advlab.report import bibliography, findings
+from advlab.report import Verdict, bibliography, findings
 from advlab.report.prose import paragraphs
 
 PAPERS = PACKAGE / "papers"
@@ -112,7 +113,7 @@ def gallery(paper: str) -> str:
         f"*{about.title}*: [the paper in one page](../{paper}.md)",
         "",
     ]
-    lines += [*tables.counts(paper), ""]
+    lines += [*tables.counts(paper), "", claim_cells.LEGEND, ""]
     for item in ITEMS[paper]:
         lines += _experiment(f"{paper}/{item}", stored.get(f"{paper}/{item}"), uri)
     changed = tables.changed(paper) if tables.changes(paper) else ""
@@ -139,8 +140,9 @@ def _experiment(name: str, result: Mapping[str, Any] | None, uri: str) -> list[s
     lines += [f"`advlab run {name}`{takes}", ""]
     if result:
         lines += [f"The claims of the stored run ({tables.ran(result)}):", ""]
-        lines += ['<div class="verdicts" markdown="1">', "", *tables.rows(result), "", "</div>", ""]
+        lines += ['<div class="verdicts" markdown="1">', "", *_rows(result), "", "</div>", ""]
         lines += _scope(tables.reached(result))
+        lines += claim_cells.printed_table(name)
     else:
         lines += ["No run of laptop scale is stored for its present rules. Its claims:", ""]
         lines += [f"- `{id}` ({claim.kind}): {claim.words}" for id, claim in about.claims.items()]
@@ -151,6 +153,18 @@ def _experiment(name: str, result: Mapping[str, Any] | None, uri: str) -> list[s
             more = relative(one.docs.removeprefix("docs/"), uri)
             lines += [f"- Finding on `{id}`: {one.finding} [More]({more})"]
     return lines
+
+
+def _rows(result: Mapping[str, Any]) -> Iterator[str]:
+    """The claims of one experiment: what was measured, and behind a click by which rule."""
+    yield "| claim | kind | what is claimed | measured | outcome |"
+    yield "|---|---|---|---|---|"
+    for each in result["verdicts"]:
+        one = Verdict(**{"scope": result["scope"], **each})
+        id = f"{result['experiment']}/{one.id}"
+        words = tables.claim(one, result) + claim_cells.rule(id, one)
+        cells = (f"`{one.id}`", one.kind, words, claim_cells.measured(id, one), tables.outcome(one))
+        yield "| " + " | ".join(cells) + " |"
 
 
 def _scope(parts: list[str]) -> list[str]:

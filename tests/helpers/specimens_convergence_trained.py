@@ -301,7 +301,7 @@ def in_ball() -> Specimen:
 
 
 def corollary() -> Specimen:
-    """Nine settings, eight attacks, six draws: min <= mean <= audited <= proved <= eps."""
+    """Ten settings, eight attacks, eight draws: min <= mean <= audited <= proved <= eps."""
     rng = np.random.default_rng(4)
     base, rows = corollary_end_to_end.BASE, []
     moved = [
@@ -309,21 +309,23 @@ def corollary() -> Specimen:
         for name, values in corollary_end_to_end.SWEEPS.items()
         for value in values
     ]
-    for one, attack, seed in product([base, *moved], PASSES_PER_STEP, range(6)):
-        eps, noise = one["eps"], 1 + 0.02 * rng.standard_normal(7)
-        chain = {"least": 0.2, "mean": 0.5, "audited": 0.6, "proved": 0.85}
+    for one, attack, seed in product([base, *moved], PASSES_PER_STEP, range(8)):
+        eps, noise = one["eps"], 1 + 0.02 * rng.standard_normal(8)
+        chain = {"least": 0.2, "worst": 0.37, "mean": 0.5, "audited": 0.6, "proved": 0.85}
         sizes = {"norm": 1.0, "distance": 1.0, "reached": 0.8}
         values = {name: eps * value for name, value in chain.items()} | sizes
         noisy = {name: v * w for (name, v), w in zip(values.items(), noise, strict=True)}
-        rows.append({**one, "attack": attack, "seed": seed, **noisy})
+        rows.append({**one, "attack": attack, "seed": seed, "violations": 0, **noisy})
     table = pl.DataFrame(rows, schema_overrides={"n": pl.Int64, "d": pl.Int64})
     cell = (pl.col("d") == 10) & (pl.col("attack") == "anti")
+    one = (pl.col("d") == 10) & (pl.col("seed") == 3)
     eps = pl.col("eps")
     return Specimen(
         table=table,
-        measured=("least", "mean", "audited", "proved", "norm", "distance", "reached"),
-        chance={"least": 0.414, "mean": 0.414, "audited": 0.6, "proved": 0.5, "norm": 1.0,
-                "distance": 1.5, "reached": 1.5},
+        measured=("least", "worst", "mean", "audited", "violations", "proved", "norm", "distance",
+                  "reached"),
+        chance={"least": 0.414, "worst": 0.414, "mean": 0.414, "audited": 0.6, "proved": 0.5,
+                "norm": 1.0, "distance": 1.5, "reached": 1.5},
         controls={
             "no training": Null(
                 _with(table, EVERYWHERE, least=0.414, mean=0.414), ("1", "2", "3")),
@@ -333,8 +335,12 @@ def corollary() -> Specimen:
                 _with(table, EVERYWHERE, audited=0.45 * eps), ("3",)),
             "an audit that is worse than the proof": Null(
                 _with(table, cell, audited=0.9 * eps), ("4",)),
-            "a width that is too small for Theorem 5.2": Null(
-                _with(table, EVERYWHERE, proved=1.1 * eps), ("5",)),
+            "a step that is too long, in one run": Null(
+                _with(table, cell & (pl.col("seed") == 3), violations=1), ("3",)),
+            "one draw whose width is too small for Theorem 5.2": Null(
+                _with(table, one, proved=1.01 * eps, worst=0.51 * eps), ("5", "5b")),
+            "a network that is not built": Null(
+                _with(table, EVERYWHERE, worst=0.414, proved=0.414 + eps / 8), ("5", "5b")),
             "a move of half the length": Null(
                 _with(table, EVERYWHERE, distance=pl.col("distance") / 2), ("6",)),
             "a network that is not lazy": Null(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from advlab.papers.convergence import theory
 from advlab.papers.convergence.experiments import corollary_end_to_end
 from advlab.papers.convergence.experiments._parts import corollary_runs
 from advlab.papers.convergence.experiments._parts.corollary_runs import Case, _built, _fits, _sized
@@ -16,13 +17,23 @@ CASE = Case(eps=0.4, n=4, replicates=2, searched=5, samples=6, share=0.05)
 
 def test_sizes_of_the_theorem_keep_the_promise_and_half_the_width_does_not():
     whole = CASE.model_copy(update={"share": 1.0})
+    fit = (corollary_runs.FIT + corollary_runs.BUILD) * whole.eps
+    assert fit == pytest.approx(whole.eps / 2)
     for R in (0.8, 2.0):
-        run = _sized(whole, R)
-        fit = corollary_runs.FIT * whole.eps
+        run = _sized(whole, R, spread=0.0)
         bound = two_layer_bound(descent(run.width, run.rate), run.steps, R, fit)
         assert bound == pytest.approx(whole.eps, rel=0.02)
         half = two_layer_bound(descent(run.width // 2, run.rate), run.steps, R, fit)
         assert half > 1.05 * whole.eps
+
+
+def test_where_random_features_ask_for_more_the_width_has_room_for_them():
+    """At two standard deviations an output is off by what takes the loss from FIT to BUILD more."""
+    run = _sized(CASE, 0.5, spread=0.6)
+    assert run.width > _sized(CASE, 0.5, spread=0.0).width
+    off = 2 * 0.6 / np.sqrt(run.width / 2)
+    distance = np.sqrt((1 + corollary_runs.FIT * CASE.eps) ** 2 - 1) + off
+    assert np.sqrt(1 + distance**2) - 1 == pytest.approx(CASE.eps / 2, rel=0.01)
 
 
 def test_the_kernel_function_has_the_loss_that_was_asked_for():
@@ -30,6 +41,18 @@ def test_the_kernel_function_has_the_loss_that_was_asked_for():
         assert fit.status == "fits"
         loss = np.sqrt(1 + fit.sup_error**2) - 1
         assert loss == pytest.approx(corollary_runs.FIT * CASE.eps, rel=0.03)
+
+
+def test_the_spread_is_that_of_sums_of_random_features():
+    g = _fits(CASE)[0].expansion
+    x, M, rng = g.centres[:3], 50, np.random.default_rng(0)
+    weights = rng.standard_normal((20_000, g.centres.shape[1]))
+    spread = theory.feature_spread(g, x, weights)
+    sums = [theory.random_features(g, rng.standard_normal((M, 3)))(x) for _ in range(2000)]
+    np.testing.assert_allclose(np.std(sums, axis=0), spread / np.sqrt(M), rtol=0.1)
+    np.testing.assert_allclose(
+        np.mean(sums, axis=0), g(x), atol=4 * spread.max() / np.sqrt(2000 * M)
+    )
 
 
 def test_the_built_network_stands_on_the_trained_start_and_has_the_functions_value():

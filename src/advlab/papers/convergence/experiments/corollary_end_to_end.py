@@ -5,21 +5,24 @@ labels on whole perturbation sets gives R(eps), R(eps) gives the width, and grad
 examples of any attack then has min_t L_A(W_t) <= eps. The paper gives orders; with the constants
 that its proofs leave, everything here is computed and nothing is chosen after the fact:
 
-1. the least-norm function whose loss is at most eps/2 on every cap (cutting planes); R(eps) is its
-   norm, the largest over the draws of the data;
+1. the least-norm function whose loss is at most 7 eps/20 on every cap (cutting planes); R(eps) is
+   its norm, the largest over the draws of the data;
 2. alpha with alpha L^2 C1^2/2 = eps/8, m with c R^2/(2 (1 - 1/e) sqrt(m)) = 3 eps/8, and T =
-   sqrt(m)/(c alpha) steps (Theorem 5.1 with its constants);
+   sqrt(m)/(c alpha) steps (Theorem 5.1 with its constants). The 3 eps/20 that are left are what
+   the network of step 3 may lose (Theorem 5.2): m is also so large that m/2 random features are
+   within them at two standard deviations;
 3. the network W* that Theorem 5.2 makes of the function, on the very start that is trained;
 4. eight trainings, audited against W*.
 
 A row for each of eps, n, d and delta, which are moved one at a time; a column for each step. First
 R(eps) of a draw, the largest, and ||W* - W_0||; then the width m and the steps T that the largest
 gives; then losses. These are the promise eps, the proved bound (Theorem 5.1 with ||W* - W_0|| and
-the robust loss of W* as found) and, the largest over the attacks, the audited bound on the mean
-loss, the mean loss and the least loss; last the least loss of the attack where it is smallest.
-Below: the least loss over eps, and the distance from the start over R(eps), attack by attack. Data
-and attacks are those of `any_attack`, but points are 0.9 apart. float64. Beyond three dimensions
-the robust loss of W* is a lower bound, found by PGD.
+the robust loss of W* as found) and that robust loss, each in the draw where it is largest, and, the
+largest over the attacks, the audited bound on the mean loss, the mean loss and the least loss.
+Below: the least loss over eps, and the distance from the start over R(eps), attack by attack; last,
+in each setting, the proved bound over eps and the robust loss of W* over eps/2: the extremes of all
+draws and their quartiles. Data and attacks are those of `any_attack`, but points are 0.9 apart.
+float64. Beyond three dimensions the robust loss of W* is a lower bound, found by PGD.
 """
 
 from typing import Literal
@@ -29,7 +32,7 @@ import polars as pl
 from .... import lab
 from ....core.intervals import Sample
 from ....report import Assumption, Claims, Verdict, empirical, ours, theorem
-from ....report.charts import AnyChart, curves, panels, points
+from ....report.charts import AnyChart, boxes, curves, panels, points
 from ._parts.conditions import data_conditions
 from ._parts.corollary_runs import NAME, end_to_end
 from ._parts.corollary_runs import Case as Case
@@ -38,7 +41,8 @@ ABOUT = lab.About(
     paper="convergence",
     item="Corollary 5.1",
     title="From the tangent kernel to a trained network of the promised loss",
-    seconds={"smoke": 4, "laptop": 300, "paper": 1500},
+    seconds={"smoke": 4, "laptop": 550, "paper": 1000},
+    looks=1,
     claims={
         "1": empirical(
             "With the R(eps) of the kernel and the width, rate and steps that it gives, every "
@@ -47,14 +51,22 @@ ABOUT = lab.About(
             "caps",
         ),
         "2": theorem("It is below Theorem 5.1's bound for the built network, in every run", "caps"),
-        "3": theorem("The mean loss is below the audited bound, in every run"),
+        "3": theorem(
+            "The mean loss is below the audited bound, and the audit finds no step that is not "
+            "the declared one, in every run"
+        ),
         "4": ours(
             "The audited bound is below the proved one: the largest ratio over settings and "
             "attacks, on average over draws"
         ),
         "5": ours(
-            "Averaged over settings the proved bound is below eps: at this width the network that "
-            "Theorem 5.2 makes is good enough",
+            "The proved bound is below eps in every run: at this width the network that Theorem "
+            "5.2 makes is good enough",
+            "caps",
+        ),
+        "5b": ours(
+            "The robust loss of that network is below eps/2, what its function and the width have "
+            "for it, in every run",
             "caps",
         ),
         "6": ours(
@@ -69,10 +81,10 @@ ABOUT = lab.About(
         ),
     },
 )
-BASE = {"eps": 0.35, "n": 6, "d": 3, "radius": 0.15}
+BASE = {"eps": 0.3, "n": 4, "d": 3, "radius": 0.15}
 SWEEPS: dict[str, tuple[float, ...]] = {
-    "eps": (0.3, 0.4),
-    "n": (4, 8),
+    "eps": (0.2, 0.25, 0.35),
+    "n": (6, 8),
     "d": (5, 10),
     "radius": (0.05, 0.2),
 }
@@ -86,24 +98,24 @@ NORMS = {
 SIZES = {"m": "width m", "T": "steps T"}
 LOSSES = {
     "eps": "promised: eps",
-    "proved": "proved",
+    "proved": "proved, worst draw",
     "audited": "audited, of the mean",
+    "worst": "L_*(W*), worst draw",
     "mean": "mean L_A",
-    "least": "min L_A, largest",
-    "lowest": "min L_A, smallest",
+    "least": "min L_A",
 }
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     usual, sweeps, settings = {
         "smoke": (2, {"eps": (0.4,)}, {"searched": 5, "samples": 4, "share": 0.02}),
-        "laptop": (6, SWEEPS, {}),
-        "paper": (6, {**SWEEPS, "eps": (0.2, 0.25, 0.3, 0.4)}, {}),
+        "laptop": (8, SWEEPS, {}),
+        "paper": (8, {**SWEEPS, "eps": (0.15, 0.2, 0.25, 0.35)}, {}),
     }[scale]
     moved = [{**BASE, name: value} for name, values in sweeps.items() for value in values]
     return [
         Case(**one, **settings, **block)
-        for block in lab.blocks(seeds or usual, 6)
+        for block in lab.blocks(seeds or usual, 8)
         for one in [BASE, *moved]
     ]
 
@@ -124,7 +136,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
         for what, (words, axis, long) in steps.items()
         if (rows := _sweep(long, name))[name].n_unique() > 1
     ]  # fmt: skip
-    return panels([*charts, _attacks(table), _distances(table)])
+    return panels([*charts, _attacks(table), _distances(table), _shares(table)])
 
 
 def _steps(table: pl.DataFrame) -> dict[str, tuple[str, str, pl.DataFrame]]:
@@ -132,8 +144,9 @@ def _steps(table: pl.DataFrame) -> dict[str, tuple[str, str, pl.DataFrame]]:
     run, col = [*SETTING, "seed"], pl.col
     kernel = table.filter(attack="pgd").with_columns(largest=col("norm").max().over(SETTING))
     most = table.group_by(*run, maintain_order=True).agg(
-        col("proved", "audited", "mean", "least").max(), lowest=col("least").min()
+        col("proved", "worst", "audited", "mean", "least").max()
     )
+    most = most.with_columns(col("proved", "worst").max().over(SETTING))
     return {
         "norms": ("R of the kernel", "R", _long(kernel, NORMS, "norms")),
         "sizes": ("m and T", "m, T", _long(kernel, SIZES, "sizes")),
@@ -189,6 +202,30 @@ def _distances(table: pl.DataFrame) -> AnyChart:
     )  # fmt: skip
 
 
+def _shares(table: pl.DataFrame) -> AnyChart:
+    """What 5 and 5b judge, in each setting: both have to stay below 1."""
+    once, base = (
+        table.filter(attack="pgd"),
+        {name: table[name].mode().sort()[0] for name in SETTING},
+    )
+    moved = [
+        pl.when(pl.col(name) != value).then(pl.format(f"{TITLES[name]} = {{}}", name))
+        for name, value in base.items()
+    ]
+    rows = once.sort(SETTING).select(
+        "seed", *SETTING, setting=pl.coalesce(*moved, pl.lit("as usual")),
+        **{"proved over eps": pl.col("proved") / pl.col("eps"),
+           "L_*(W*) over eps/2": pl.col("worst") / (pl.col("eps") / 2)},
+    )  # fmt: skip
+    rows = rows.unpivot(
+        index=["seed", *SETTING, "setting"], variable_name="bound", value_name="share"
+    )
+    return boxes(
+        rows, "setting", "share", "bound", title="of what is promised, all draws",
+        x_title="setting", y_title="share",
+    )  # fmt: skip
+
+
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     claims, col = Claims(ABOUT.claims), pl.col
     runs = f"of {table.height} runs"
@@ -198,12 +235,15 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
             what="min L_A over eps, the largest over settings and attacks,"),
         claims.above("2", _least(table, col("proved") - col("least")), 0,
             what=f"smallest bound less least loss, {runs},"),
-        claims.above("3", _least(table, col("audited") - col("mean")), 0,
-            what=f"smallest audited bound less mean loss, {runs},"),
+        claims.above("3", _least(table, col("audited") - col("mean") - col("violations")), 0,
+            what="smallest audited bound less mean loss and less the number of violations, "
+            f"{runs},"),
         claims.below("4", _draws(table, col("audited") / col("proved")), 1,
             what="audited over proved bound, the largest over settings and attacks,"),
-        claims.below("5", _draws(once, col("proved") / col("eps"), "mean"), 1,
-            what="proved bound over eps, averaged over settings,"),
+        claims.below("5", -_least(once, -col("proved") / col("eps")), 1,
+            what=f"largest proved bound over eps, of {once.height} runs,"),
+        claims.below("5b", -_least(once, -col("worst") / (col("eps") / 2)), 1,
+            what=f"largest robust loss of the built network over eps/2, of {once.height} runs,"),
         # A move that forgets the factor 1/2 of either half is twice as far, or half.
         claims.equal("6", _draws(once, col("distance") / col("norm"), "mean"), 1, 0.05,
             what="||W* - W_0|| over the RKHS norm, averaged over settings,"),

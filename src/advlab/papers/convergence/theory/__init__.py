@@ -17,6 +17,7 @@ from .caps import OverlappingCaps as OverlappingCaps
 from .caps import overlapping_caps as overlapping_caps
 from .features import RandomFeatures as RandomFeatures
 from .features import feature_error_bound as feature_error_bound
+from .features import feature_spread as feature_spread
 from .features import random_features as random_features
 from .features import rf_norm_lower as rf_norm_lower
 from .features import rf_norm_upper as rf_norm_upper

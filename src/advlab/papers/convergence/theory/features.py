@@ -51,6 +51,19 @@ def random_features(g: Expansion, first: ArrayLike) -> RandomFeatures:
     return RandomFeatures(g.activation, weights, _density_ratio(g, weights) / len(weights))
 
 
+def feature_spread(g: Expansion, x: ArrayLike, first: ArrayLike) -> Array:
+    """The standard deviation of c(w).x sigma'(w.x) at each x: that of M features' sum is this over
+    sqrt(M).
+
+    Args:
+        g: the kernel expansion.
+        x: points, as rows.
+        first: weights (M, d) over which it is taken.
+    """
+    rows, weights = (points(n, v, g.centres.shape[1]) for n, v in (("x", x), ("first", first)))
+    return ((_density_ratio(g, weights) @ rows.T) * g.activation.dphi(weights @ rows.T)).std(0)
+
+
 def rf_norm_lower(g: Expansion, first: ArrayLike) -> float:
     """max ||c(w)|| over drawn weights: a lower estimate of the RF norm.
 

@@ -23,10 +23,13 @@ from . import two_layer_runs
 from .regret_audit_runs import descent
 from .two_layer_runs import ACTIVATION, PASSES_PER_STEP, loss_under, train
 
-NAME = "convergence/corollary_end_to_end"
-FIT, RATE, WIDTH = 1 / 2, 1 / 8, 3 / 8
-"""The shares of eps: the kernel function's robust loss, the step size's term, the width's term. Of
-what the first leaves over these two make m T smallest."""
+NAME = "convergence/corollary_end_to_end built"
+FIT, BUILD, RATE, WIDTH = 7 / 20, 3 / 20, 1 / 8, 3 / 8
+"""The shares of eps: the kernel function's robust loss, what the network made of it may lose, the
+step size's term, the width's term. Of what the first two leave over these two make m T smallest."""
+SIGMAS, WEIGHTS = 2, 20_000
+"""Standard deviations of random features for which BUILD has room, and weights that they are
+taken over."""
 
 
 class TwoLayerRun(two_layer_runs.Case):
@@ -52,10 +55,9 @@ class Case(lab.Case):
     def cost(self) -> float:
         return self.replicates * self.n**2 / self.eps**4
 
-    @property
-    def error(self) -> float:
-        """The distance from the labels at which the loss sqrt(1 + u^2) - 1 is FIT eps."""
-        return math.sqrt((1 + FIT * self.eps) ** 2 - 1)
+    def distance(self, share: float) -> float:
+        """The distance from a label at which the loss sqrt(1 + u^2) - 1 is this share of eps."""
+        return math.sqrt((1 + share * self.eps) ** 2 - 1)
 
     def run(self, width: int = 2, rate: float = 1.0, steps: int = 1) -> TwoLayerRun:
         data = self.model_dump(include={"n", "d", "radius", "separation", "searched"})
@@ -73,7 +75,7 @@ def end_to_end(case: Case) -> pl.DataFrame:
     """
     fits = _fits(case)
     norms = [one.norm for one in fits]
-    run = _sized(case, max(norms))
+    run = _sized(case, max(norms), max(_spread(one) for one in fits))
     goal = _built(run, fits)
     start = _weight(run.networks(NAME))
     distance = _length(_weight(goal) - start)
@@ -111,7 +113,7 @@ def _fits(case: Case) -> list[theory.RobustFit]:
     x, y = case.run().data(NAME)
     return [
         theory.robust_interpolant(
-            ACTIVATION, points.numpy(), labels.numpy(), case.radius, case.error,
+            ACTIVATION, points.numpy(), labels.numpy(), case.radius, case.distance(FIT),
             rng=np.random.default_rng(generator(NAME, "caps", seed).initial_seed()),
             samples=case.samples,
         )
@@ -119,11 +121,25 @@ def _fits(case: Case) -> list[theory.RobustFit]:
     ]  # fmt: skip
 
 
-def _sized(case: Case, R: float) -> TwoLayerRun:
-    """m, alpha and T of Theorem 5.1 with its constants, for the largest R of the draws."""
+def _spread(fit: theory.RobustFit) -> float:
+    """Of one random feature, where it is largest: at points of caps that hold the function."""
+    g = fit.expansion
+    rng = np.random.default_rng(generator(NAME, "spread").initial_seed())
+    first = rng.standard_normal((WEIGHTS, g.centres.shape[1]))
+    return float(theory.feature_spread(g, g.centres, first).max())
+
+
+def _sized(case: Case, R: float, spread: float) -> TwoLayerRun:
+    """m, alpha and T of Theorem 5.1 with its constants, for the largest R of the draws.
+
+    m is at least what Theorem 5.2 needs: m/2 random features are within BUILD at SIGMAS standard
+    deviations. That is of order 1/eps^2 times a squared norm, less than R^4/eps^2 for small eps.
+    """
     unit = descent(2, 1.0)
     rate = RATE * case.eps / unit.jitter
-    width = 2 * math.ceil(width_for(WIDTH * case.eps, R, unit) / 2)
+    room = case.distance(FIT + BUILD) - case.distance(FIT)
+    features = (SIGMAS * spread / room) ** 2
+    width = 2 * math.ceil(max(width_for(WIDTH * case.eps, R, unit) / 2, features))
     steps = math.ceil(case.share * steps_of_theorem(Descent(width, rate, *unit[2:])))
     return case.run(width, rate, steps)
 

@@ -8,11 +8,12 @@ Regions are counted exactly, by linear programmes (`theory.linear_regions`), in 
 the data: sets with one sign for each unit, of which linear regions are unions. Networks are those
 of `trained_lower_bound`, trained on the whole packing, 2^(D-1) points whose labels are coins: at
 the start, after clean and after adversarial training. Deep ones, two hidden layers of n/2 units,
-are at the start only. The last panel has sum_{i <= D} C(n, i), the most of one hidden layer.
+are at the start only. Beside them the two bounds: 2^n, and sum_{i <= D} C(n, i), the most of one
+hidden layer.
 """
 
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import polars as pl
 import torch
@@ -23,9 +24,10 @@ from ....core.checks import Array
 from ....core.randomness import generators, uniform
 from ....models import Stack
 from ....report import Claims, Verdict, identity, ours, sample, theorem
-from ....report.charts import AnyChart, panels, points
+from ....report.charts import AnyChart
 from ....threats import Ball
 from .. import theory
+from ._parts import linear_regions_figure
 from ._parts.packing_runs import lifted_packings, trained
 
 ABOUT = lab.About(
@@ -128,19 +130,7 @@ def _drawn(sizes: tuple[int, ...], rng: torch.Generator) -> list[tuple[Array, Ar
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    shown = table.with_columns(size=pl.format("{}, {}", "d", "n")).sort("d", "n")
-    most = shown.select("size", "cells").unique(maintain_order=True)
-    x: dict[str, Any] = {"x_title": "dimension D, units n"}
-    return panels(
-        [
-            points(shown, "size", "regions", "kind", title="regions in the cube",
-                   y_title="number", **x),
-            points(shown.filter(pl.col("kind") != "deep"), "size", "pieces", "kind",
-                   title="pieces of the decision boundary", y_title="number", **x),
-            points(most.with_columns(kind=pl.lit("most cells")), "size", "cells", "kind",
-                   title="most that one hidden layer can have", y_title="number", **x),
-        ]
-    )  # fmt: skip
+    return linear_regions_figure.figure(table)
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:

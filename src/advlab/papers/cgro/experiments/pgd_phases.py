@@ -19,7 +19,11 @@ steps and four starts at the training radius:
 So CGRO in the whole ball needs longer noise than Parameterization 3.1 has, where training against
 GTA shows it in the direction of w* alone. The CGRO index is robust test error less the larger of
 clean test error and robust training error: 1 where CGRO is complete, at most 0 where there is none.
-The last picture: the noise at which robust test error passes 1/2 at radius alpha/2, per seed.
+
+Maps have the most frequent outcome of each cell, where an error above 1/4 counts: failed by robust
+training error, else memorised by clean test error, else CGRO by robust test error. Numbers are per
+cent of the runs, where not all have the outcome. Below them the errors, with standard errors, at
+alpha/2 and for one N at 0.9 alpha; then the noise at which robust test error passes 1/2 at alpha/2.
 Dashed: N^(1/3), where noise and signal would grow equally fast from their starts.
 
 Exact in few dimensions: moves of PGD lie in the span of the filters (`reductions.patch_pgd`).
@@ -36,13 +40,14 @@ from ....attacks import PGD
 from ....core.randomness import generators
 from ....losses import ModelLoss, margin
 from ....report import Claims, Verdict, ours
-from ....report.charts import AnyChart, heat, panels, points
+from ....report.charts import AnyChart
 from ....report.samples import groups, slopes
 from ....threats import Ball
 from ..data import Patches
 from ..reductions import patch_law
 from ..reductions.patch_errors import FreshNoise, network, test_inputs, train_inputs
 from ..reductions.patch_pgd import PatchPGD, PGDState, pgd_trajectory
+from ._parts import pgd_phases_figure
 from ._parts.patch_runs import FILTERS, SHARE
 
 SIZES = (5, 10, 20, 40)
@@ -165,34 +170,7 @@ def _errors(case: Case, state: PGDState, radius: Tensor) -> dict[str, np.ndarray
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    rows = _indexed(table)
-    shared = {"x_title": "noise sigma sqrt(d)/alpha", "y_title": "radius/alpha", "log_x": True}
-    sizes = rows["n"].unique().sort().to_list()
-    maps = [
-        heat(rows.filter(n=n), "noise", "radius", "index", domain=(0, 1), title=f"N = {n}",
-             value_title="CGRO index", **shared)
-        for n in sizes
-    ]  # fmt: skip
-    large = rows.filter(n=sizes[len(sizes) // 2])
-    titles = {"clean test": "clean test error", "robust train": "robust training error (PGD)",
-              "robust test": "robust test error (PGD)"}  # fmt: skip
-    maps += [
-        heat(large, "noise", "radius", column, domain=(0, 1), value_title="error",
-             title=f"{title}, N = {large['n'][0]}", **shared)
-        for column, title in titles.items()
-    ]  # fmt: skip
-    return panels([*maps, _crossing_chart(table)], columns=4)
-
-
-def _crossing_chart(table: pl.DataFrame) -> AnyChart:
-    found = crossings(table)
-    middle = found["crossing"].median() or 1.0
-    n = found["n"].unique().sort().cast(pl.Float64).to_numpy()
-    line = middle * (n / np.exp(np.log(n).mean())) ** (1 / 3)  # type: ignore[operator]
-    return points(
-        found, "n", "crossing", theory=pl.DataFrame({"n": n, "crossing": line}), log_x=True,
-        log_y=True, title="where robustness is lost", x_title="N", y_title="noise / alpha",
-    )  # fmt: skip
+    return pgd_phases_figure.figure(table, crossings(table), MIDDLE)
 
 
 def _indexed(table: pl.DataFrame) -> pl.DataFrame:

@@ -1,27 +1,41 @@
-"""The figure of the scaling law: margins over S, by what reached it, under attack, and over r."""
+"""The figure of the scaling law: margins over S, across the threshold, over S - alpha and r."""
 
 import numpy as np
 import polars as pl
+from scipy.special import ndtr
 
 from .....report.charts import AnyChart, curves, panels, points, stacked
 from ...theory import fit_C
 from .scaling_runs import strengths
+from .scaling_thresholds import ACROSS, HIGH, MOVED, across, along, implied_constant
 
 NAMES = {"smoothed_leaky_relu": "SLReLU", "relu": "ReLU"}
-ROUTES = {"base": "base", "n": "by n", "d": "by d", "mu": "by ||mu||"}
+SYMBOLS = {"n": "n", "d": "d", "mu": "||mu||"}
+SWEPT = {"base": "base", **SYMBOLS}
+ROUTES = {
+    "base": "base", "n": "n swept", "d": "d swept", "mu": "||mu|| swept",
+    "alpha": "alpha = ||mu||", "grid": "S and alpha swept", "ratio": "n ||mu||^2/d swept",
+    "inside": "inside Assumption 1",
+}  # fmt: skip
+"""Names of the routes."""
 S_TITLE = "S = sqrt(n/d) ||mu||²"
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
     runs = strengths(table).with_columns(network=pl.col("activation").replace_strict(NAMES))
     beta = float(runs["beta"].to_numpy().mean())
-    swept = runs.filter(pl.col("route").is_in(list(ROUTES)), pl.col("alpha") == 0.5)
-    swept = swept.with_columns(pl.col("route").replace_strict(ROUTES))
-    top = runs.filter(pl.col("route").is_in(["n", "d", "mu"]), pl.col("level") == 4.0)
+    swept = runs.filter(pl.col("route").is_in(list(SWEPT)), pl.col("alpha") == 0.5)
+    swept = swept.with_columns(moved=pl.col("route").replace_strict(SWEPT))
+    grid = runs.filter(pl.col("route") == "grid")
     # Rows of their own: what colours stand for differs between them.
+    threes = [_collapses(swept, beta), [_errors(swept), *_ratios(runs, beta)]]
+    twos = [
+        [*_thresholds(across(runs), beta), *_alpha(along(runs), beta)],
+        _shared(runs, beta),
+        _differences(grid, beta),
+    ]
     return stacked(
-        panels(_collapses(swept, beta)),
-        panels([_errors(swept), *_ratios(runs, beta), *_radii(top, beta)]),
+        *(panels(one) for one in threes), *(panels(one, columns=2) for one in twos if one)
     )
 
 
@@ -33,7 +47,7 @@ def _collapses(swept: pl.DataFrame, beta: float) -> list[AnyChart]:
     return [
         *(
             points(
-                swept.filter(pl.col("activation") == shape), "S", "clean_margin", "route",
+                swept.filter(pl.col("activation") == shape), "S", "clean_margin", "moved",
                 theory=line, title=f"{name}: n, d and ||mu|| through S", x_title=S_TITLE, **look,
             )
             for shape, name in NAMES.items()
@@ -41,7 +55,7 @@ def _collapses(swept: pl.DataFrame, beta: float) -> list[AnyChart]:
         ),
         points(
             wrong.filter(pl.col("activation") == "smoothed_leaky_relu"), "W", "clean_margin",
-            "route", title="SLReLU: a wrong power of ||mu||", x_title="sqrt(n/d) ||mu||", **look,
+            "moved", title="SLReLU: a wrong power of ||mu||", x_title="sqrt(n/d) ||mu||", **look,
         ),
     ]  # fmt: skip
 
@@ -61,18 +75,93 @@ def _errors(swept: pl.DataFrame) -> AnyChart:
     )  # fmt: skip
 
 
-def _radii(top: pl.DataFrame, beta: float) -> list[AnyChart]:
-    grid = np.linspace(0.5, 3, 20)
-    line = pl.DataFrame({"alpha": grid, "robust_margin": 4 * (1 - 2 * beta) - grid})
+def _thresholds(runs: pl.DataFrame, beta: float) -> list[AnyChart]:
+    """n, d and ||mu|| across the threshold, with the law (1 - 2 beta) S - alpha."""
+    found = []
+    for route, name in MOVED.items():
+        part = runs.filter(pl.col("route") == route).cast({name: pl.Float64})
+        if part.is_empty():
+            continue
+        low, high = part[name].to_numpy().min(), part[name].to_numpy().max()
+        grid = np.geomspace(low, high, 40)
+        fixed = {one: float(part[one].to_numpy()[0]) for one in MOVED.values()} | {name: grid}
+        S = np.sqrt(fixed["n"] / fixed["d"]) * np.square(fixed["mu_norm"])
+        line = pl.DataFrame({name: grid, "robust_margin": (1 - 2 * beta) * S - ACROSS})
+        found.append(
+            points(part, name, "robust_margin", "network", theory=line, x_title=SYMBOLS[route],
+                   title=f"alpha = {ACROSS:g}: across the threshold by {SYMBOLS[route]}",
+                   y_title="robust margin", log_x=True, band="standard error")
+        )  # fmt: skip
+    return found
+
+
+def _alpha(top: pl.DataFrame, beta: float) -> list[AnyChart]:
+    if top.is_empty():
+        return []
+    grid = np.linspace(0.5, HIGH, 20)
+    line = pl.DataFrame({"alpha": grid, "robust_margin": HIGH * (1 - 2 * beta) - grid})
     return [
         points(
-            top.filter(pl.col("route") == route), "alpha", "robust_margin", "network", theory=line,
-            title=f"S = 4 {ROUTES[route]}: robust margin over alpha", x_title="alpha",
-            y_title="robust margin", band="standard error",
+            top, "alpha", "robust_margin", "network", theory=line, x_title="alpha",
+            title=f"S = {HIGH:g}: across the threshold by alpha", y_title="robust margin",
+            band="standard error",
         )
-        for route in ("n", "d", "mu")
-        if route in top["route"]
     ]  # fmt: skip
+
+
+def _shared(runs: pl.DataFrame, beta: float) -> list[AnyChart]:
+    """All four across the threshold, each in units of its alpha, and the base at alpha = 2."""
+    base = pl.col("route") == "grid", pl.col("level") == 2.0, pl.col("alpha") == ACROSS
+    both = pl.concat([
+        runs.filter(*base).with_columns(moved=pl.lit("base")),
+        across(runs).filter(pl.col("level") != HIGH)
+        .with_columns(moved=pl.col("route").replace_strict(SYMBOLS)),
+        along(runs).filter(pl.col("alpha") >= ACROSS).with_columns(moved=pl.lit("alpha")),
+    ]).with_columns(
+        strength=(pl.col("S") / pl.col("alpha")).round(3),
+        share=pl.col("robust_margin") / pl.col("alpha"),
+    )  # fmt: skip
+    if both.is_empty():
+        return []
+    ends = np.array([both["strength"].to_numpy().min(), both["strength"].to_numpy().max()])
+    law = pl.DataFrame({"strength": ends, "share": (1 - 2 * beta) * ends - 1})
+    return [
+        points(
+            both.filter(pl.col("network") == name), "strength", "share", "moved", theory=law,
+            title=f"{name}: one threshold in n, d, ||mu|| and alpha", x_title="S/alpha",
+            y_title="robust margin/alpha", band="standard error",
+        )
+        for name in NAMES.values()
+        if name in both["network"]
+    ]  # fmt: skip
+
+
+def _differences(grid: pl.DataFrame, beta: float) -> list[AnyChart]:
+    """Margins and excess errors over S - alpha on the left, over S/C - alpha on the right."""
+    found: list[AnyChart] = []
+    for name in NAMES.values():
+        part = grid.filter(pl.col("network") == name)
+        if part.is_empty():
+            continue
+        C = implied_constant(part)
+        part = part.with_columns(
+            excess=(1 - 2 * pl.col("beta")) * pl.col("log_robust").exp(),
+            plain=(pl.col("S") - pl.col("alpha")).round(3),
+            scaled=(pl.col("S") / C - pl.col("alpha")).round(3),
+        ).drop("S").rename({"level": "S"})  # fmt: skip
+        low, high = part["scaled"].to_numpy().min(), part["scaled"].to_numpy().max()
+        for value, title in (("robust_margin", "robust margin"), ("excess", "excess robust error")):
+            x = np.linspace(low, high, 40)
+            law = x if value == "robust_margin" else (1 - 2 * beta) * ndtr(-x)
+            line = pl.DataFrame({"scaled": x, value: law})
+            look = {"y_title": title, "band": "standard error", "log_y": value == "excess"}
+            found += [
+                points(part, "plain", value, "S", title=f"{name}: over S - alpha",
+                       x_title="S - alpha", **look),
+                points(part, "scaled", value, "S", theory=line, x_title=f"S/C - alpha, C = {C:.2f}",
+                       title=f"{name}: over S/C - alpha", **look),
+            ]  # fmt: skip
+    return found
 
 
 def _ratios(runs: pl.DataFrame, beta: float) -> list[AnyChart]:
@@ -88,7 +177,7 @@ def _ratios(runs: pl.DataFrame, beta: float) -> list[AnyChart]:
     look = {"x_title": "n ||mu||²/d", "log_x": True, "log_y": True, "band": "standard error"}
     return [
         curves(rows, "ratio", "exponent", "network", theory=line,
-               title="E of p = (LBD - beta)^E", y_title="exponent E", **look),
+               title="E of (1 - 2 beta) p = (LBD - beta)^E", y_title="exponent E", **look),
         curves(rows, "ratio", "needed", "network", theory=needed,
                title="C of the law m = S/C", y_title="S/m", **look),
     ]  # fmt: skip

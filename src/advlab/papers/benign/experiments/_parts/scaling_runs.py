@@ -22,11 +22,12 @@ from ...reductions.mixture_law import Start, draw_stack
 from .lemmas_runs import ATTACK, Shape
 from .theorem_range import check_range
 
-Route = Literal["base", "n", "d", "mu", "alpha", "ratio", "inside"]
-"""What is swept: one of them from the base, n ||mu||^2/d, or nothing, inside Assumption 1."""
+Route = Literal["base", "n", "d", "mu", "alpha", "grid", "ratio", "inside"]
+"""What is swept: one of them from the base, S and alpha, n ||mu||^2/d, or nothing, inside
+Assumption 1."""
 SPEED = 2.0
 """eta d/n; line (4) of Assumption 1 wants less, 1/(C d n)."""
-STREAM = "benign/scaling_law, radii by n too"
+STREAM = "benign/scaling_law, across the threshold"
 
 
 class ScalingCase(lab.Case):

@@ -40,6 +40,8 @@ class Specimen:
         controls: the experiment's own controls by name, each with the claims that it must not pass.
         bugs: tables of a run with a planted bug, each with the claims that must notice it.
         reported: claims that are measured and never decided (trends).
+        elsewhere: claims that contradict others, such as a lemma as printed beside its correction,
+            each with a table in which it holds.
         by: columns that name a run, for time reversed; by default all settings but the step.
     """
 
@@ -50,6 +52,7 @@ class Specimen:
     controls: Mapping[str, Null] = field(default_factory=dict)
     bugs: Mapping[str, Null] = field(default_factory=dict)
     reported: tuple[str, ...] = ()
+    elsewhere: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     by: tuple[str, ...] = ()
 
 
@@ -85,6 +88,7 @@ def faults(
     - an identity without a planted bug.
     """
     held = outcomes(decide, specimen.table)
+    held |= {label: outcomes(decide, table)[label] for label, table in specimen.elsewhere.items()}
     found = [f"{label}: no verdict" for label in claims if label not in held]
     wanted = {label: "undecided" if label in specimen.reported else "supported" for label in claims}
     found += [

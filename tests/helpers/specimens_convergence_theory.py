@@ -1,6 +1,7 @@
 """Specimens of the experiments of convergence that measure what its proofs rest on."""
 
 from collections.abc import Callable
+from itertools import product
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ from advlab.papers.convergence.experiments import (
     gradient_drift,
     mnist_pairs,
     quadratic_relu,
+    start_norms,
     tangent_kernels,
 )
 from advlab.papers.convergence.measures.drift import limit_drift
@@ -91,6 +93,61 @@ def drifts() -> Specimen:
         bugs={
             "a search that misses units": Null(
                 times(search & (pl.col("seed") == 1), pl.lit(0.9), "flips"), ("search",)),
+        },
+    )  # fmt: skip
+
+
+def norms() -> Specimen:
+    """30 draws of every width and depth: features near sqrt(2) and 2, all else as the lemmas say.
+
+    As printed Lemma A.2 contradicts that; it holds where all features have the length 1.
+    """
+    rng, rows = np.random.default_rng(0), []
+    sizes = {"A": 1.45, "W": 2.8, "backward": 1.0, "a": 1.0}
+    for m, H, seed in product(start_norms.WIDTHS, start_norms.DEPTHS, range(30)):
+        shared, root = {"width": m, "depth": H, "seed": seed}, np.sqrt(m)
+        sizes["A"] = np.sqrt(2) * (1 + np.sqrt(start_norms.D / m))
+        for name, size in sizes.items():
+            scale = root if name in ("a", "backward") else 1.0
+            layers = H if name == "backward" else 1
+            rows += [{**shared, "quantity": name, "layer": h + 1,
+                      "value": size * scale * (1 + 0.01 * rng.standard_normal())}
+                     for h in range(layers)]  # fmt: skip
+        for end, scale in (("", 1.0), (", 1/m", np.sqrt(0.5))):
+            for name, size in start_norms.SIZES.items():
+                rows += [{**shared, "quantity": name + end, "layer": h,
+                          "value": scale * size * (1 + 0.02 * rng.standard_normal())}
+                         for h in range(name == "pre", H + 1)]  # fmt: skip
+    table = pl.DataFrame(rows)
+    value, quantity, m, H = (pl.col(name) for name in ("value", "quantity", "width", "depth"))
+    feature = quantity.is_in(list(start_norms.SIZES))
+    one = (m == 2048) & (pl.col("seed") == 3)
+    weights = quantity.is_in(["A", "W", "a"])
+    back = quantity == "backward"
+
+    def put(where: pl.Expr, new: pl.Expr) -> pl.DataFrame:
+        return _with(table, where, value=new)
+
+    return Specimen(
+        table=table,
+        measured=("value",),
+        elsewhere={"A2": put(feature, 1 + 0.02 * (value - value.mean()))},
+        controls={
+            "norms that grow with m": Null(
+                put(weights, value * (m / 128.0) ** 0.25), ("A1", "A1c")),
+            "weights of variance 1/m": Null(put(quantity == "W", value / np.sqrt(2)), ("A1c",)),
+            "features of length 1": Null(put(feature, value / np.sqrt(2)), ("A2c",)),
+            "the stated start": Null(table, ("A2",)),
+            "one draw that is twice as long": Null(put(one & feature, 2 * value), ("A2s",)),
+            "one draw that is half as long": Null(
+                put(one & (quantity == "state, 1/m"), value / 2), ("A2v",)),
+            "features that shrink with the depth": Null(
+                put(feature, value * H.cast(float) ** -0.1), ("A2c",)),
+            "as long before ReLU as after": Null(
+                put(quantity == "pre, 1/m", value / np.sqrt(2)), ("A2w",)),
+            "m^(0.6)": Null(put(back, value * (m / 128.0) ** 0.1), ("A3m",)),
+            "growth like H": Null(put(back, value * H), ("A3H", "A3c")),
+            "growth like H^(0.2)": Null(put(back, value * H.cast(float) ** 0.2), ("A3c",)),
         },
     )  # fmt: skip
 
@@ -230,6 +287,7 @@ def digits() -> Specimen:
 
 THEORY: dict[str, Callable[[], Specimen]] = {
     "convergence/gradient_drift": drifts,
+    "convergence/start_norms": norms,
     "convergence/tangent_kernels": tangents,
     "convergence/quadratic_relu": quadratic,
     "convergence/mnist_pairs": digits,

@@ -94,3 +94,20 @@ def test_a_rule_that_nothing_breaks_and_an_identity_without_a_bug_are_named():
 def test_a_claim_without_a_verdict_is_named():
     claims = {**FAIR, "more": empirical("and more")}
     assert "more: no verdict" in faults(specimen(), fair, claims)
+
+
+def test_a_claim_that_contradicts_others_has_a_table_of_its_own():
+    def both(rows):
+        claims = Claims(BOTH)
+        end = sample(ends(rows), "error")
+        return [
+            claims.below("low", end, 0.2, what="error"),
+            claims.above("high", end, 0.3, what=""),
+        ]
+
+    assert "high: refuted by the table in which it holds" in faults(specimen(), both, BOTH)
+    other = {"high": Null(table(), ("high",))}
+    assert faults(specimen(elsewhere={"high": table(0.4)}, controls=other), both, BOTH) == []
+
+
+BOTH = {"low": theorem("the error ends below 0.2"), "high": theorem("it ends above 0.3")}

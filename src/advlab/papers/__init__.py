@@ -25,6 +25,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "any_attack",
         "best_in_ball",
         "projected_deep",
+        "start_norms",
         "gradient_drift",
         "lazy_regime",
         "robust_interpolation",

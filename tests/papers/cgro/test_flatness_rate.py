@@ -3,16 +3,21 @@
 import numpy as np
 import polars as pl
 import pytest
+import torch
 from scipy.integrate import quad
 from scipy.stats import norm
+from torch import nn
 
+from advlab.core.randomness import generators
 from advlab.papers.cgro.experiments import flatness_rate as experiment
+from advlab.papers.cgro.experiments._parts import rate_networks
 from advlab.papers.cgro.theory import flatness
 from advlab.papers.cgro.theory.flatness_terms import (
     linear_rate_terms,
     printed_radius,
     robust_logistic,
 )
+from advlab.threats import Ball
 
 
 def clusters(n: int, d: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -99,6 +104,39 @@ def test_the_radius_balances_the_printed_terms():
     for n, d in ((100, 2), (5000, 7)):
         delta = printed_radius(n, d)
         assert n**-0.5 * delta ** (-d / 2) == pytest.approx(delta)
+
+
+class Linear(nn.Module):
+    """theta'x, the same for each data set of a stack."""
+
+    def __init__(self, theta: np.ndarray):
+        super().__init__()
+        self.theta = nn.Parameter(torch.from_numpy(theta))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.theta
+
+
+def test_losses_and_gradients_of_networks_are_exact_where_the_answer_is_known():
+    theta, delta, rngs = np.array([1.0, -0.5, 0.7]), 0.4, generators("test", seeds=range(2))
+    points, ball = rate_networks.clusters(3, 40, rngs), Ball(norm="l2", radius=delta)
+    found = rate_networks.losses(Linear(theta), points, ball, rngs)
+    steepest = rate_networks._steepest(Linear(theta), points, ball, rngs)
+    for r in range(2):
+        x, y = points.x[r].numpy(), points.y[r].numpy()
+        exact = flatness.linear_logistic(theta, x, y, "l2", delta)
+        assert found.clean[r].numpy() == pytest.approx(loss(y * (x @ theta)))
+        assert (found.worst - found.clean)[r].numpy() == pytest.approx(exact.rise, rel=1e-3)
+        assert delta * steepest[r].numpy() == pytest.approx(exact.upper, rel=1e-3)
+        assert (found.noisy[r] < found.worst[r]).all()
+
+
+def test_inputs_of_networks_are_those_of_linear_classifiers():
+    points = rate_networks.clusters(4, 20_000, generators("law", seeds=[0]))
+    x, y = points.x[0].numpy(), points.y[0].numpy()
+    assert (y[:, None] * x).mean(0) == pytest.approx(np.full(4, 0.5), abs=0.03)
+    assert np.cov((y[:, None] * x).T) == pytest.approx(np.eye(4), abs=0.05)
+    assert abs(y.mean()) < 0.03
 
 
 def test_a_smoke_run_has_every_verdict():

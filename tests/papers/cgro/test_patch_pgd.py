@@ -1,6 +1,7 @@
 """PGD training in closed coordinates against the lab's own loop and attack in d dimensions."""
 
 import polars as pl
+import pytest
 import torch
 
 from advlab.attacks import PGD
@@ -9,6 +10,7 @@ from advlab.losses import ModelLoss, margin
 from advlab.models import Stack
 from advlab.papers.cgro.data import Patches, PatchPoints
 from advlab.papers.cgro.experiments import pgd_phases
+from advlab.papers.cgro.experiments._parts import pgd_phases_figure
 from advlab.papers.cgro.models import PatchCNN
 from advlab.papers.cgro.reductions import patch_law
 from advlab.papers.cgro.reductions.patch_errors import network, train_inputs
@@ -79,3 +81,18 @@ def test_a_crossing_is_interpolated_and_missing_where_there_is_none():
     found = pgd_phases.crossings(table)["crossing"].to_list()
     assert abs(found[0] - 8**0.5) < 1e-12
     assert found[1] is None
+
+
+def test_outcomes_by_hand_and_the_most_frequent_of_each_cell():
+    rows = pl.DataFrame({
+        "n": [5] * 6, "radius": [0.5] * 6, "noise": [1.0, 1.0, 1.0, 2.0, 2.0, 2.0],
+        "robust train": [0.0, 0.2, 0.9, 0.0, 0.0, 0.5],
+        "clean test": [0.0, 0.0, 0.5, 0.5, 0.1, 0.0],
+        "robust test": [0.2, 0.1, 1.0, 1.0, 0.9, 1.0],
+    })  # fmt: skip
+    told = pgd_phases_figure.outcomes(rows)["outcome"].to_list()
+    assert told == ["robust", "robust", "failed", "memorised", "CGRO", "failed"]
+    cells = pgd_phases_figure.cells(pgd_phases_figure.outcomes(rows))
+    # Of a tie the outcome that is first in the legend.
+    assert cells["outcome"].to_list() == ["robust", "CGRO"]
+    assert cells["share"].to_list() == pytest.approx([2 / 3, 1 / 3])

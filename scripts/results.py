@@ -5,6 +5,8 @@
     python scripts/results.py write          # write the tables of verdicts again
     python scripts/results.py bracket        # draw docs/images/bracket.png, on MNIST
 
+Each also writes the numbers of sentences that come from results (`scripts/prose_numbers.py`).
+
 `take` puts the figure of each experiment into docs/images/<paper>_<experiment>.png, its table and
 verdicts into results/<paper>/<experiment>.parquet (`advlab verify --against results` compares a new
 run with them) and its verdicts into papers/<paper>/verdicts.json, from which the tables in the
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+import prose_numbers
 from PIL import Image
 from verdict_tables import EXPERIMENTS, pages
 from verdict_tables import take as take_verdicts
@@ -123,6 +126,7 @@ def main(arguments: list[str]) -> None:
             sys.exit(__doc__)
     for path, text in pages().items():
         path.write_text(text, encoding="utf-8")
+    prose_numbers.main()
 
 
 if __name__ == "__main__":

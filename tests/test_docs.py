@@ -175,7 +175,10 @@ def test_a_snippet_runs_at_a_smaller_size(nth, tmp_path, monkeypatch):
     code = command.words[2]
     for long, short in SHORTER.items():
         code = code.replace(long, short)
-    assert run_code(code, page, command.line, {"__name__": "docs_page"})
+    printed = run_code(code, page, command.line, {"__name__": "docs_page"})
+    assert printed
+    if code == command.words[2]:
+        assert not_printed(section(page, command.line), printed) == []
 
 
 @pytest.mark.nightly
@@ -184,7 +187,30 @@ def test_a_snippet_runs_at_a_smaller_size(nth, tmp_path, monkeypatch):
 def test_a_snippet_runs(nth, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     page, command = snippets()[nth]
-    assert run_code(command.words[2], page, command.line, {"__name__": "docs_page"})
+    printed = run_code(command.words[2], page, command.line, {"__name__": "docs_page"})
+    assert printed
+    assert not_printed(section(page, command.line), printed) == []
+
+
+def section(page: str, line: int) -> str:
+    """What stands on a page between the heading above a line and the line."""
+    above = "\n".join(text_of(page).split("\n")[:line])
+    return re.split(r"^#+ ", above, flags=re.MULTILINE)[-1]
+
+
+def not_printed(text: str, printed: str) -> list[str]:
+    """Numbers with `<!-- printed -->` behind them that are not in an output, as they are rounded."""
+    found = [float(one) for one in NUMBER.findall(printed)]
+    claimed = re.findall(rf"({NUMBER.pattern})<!-- printed -->", text)
+    room = {one: 0.501 * 10.0 ** -len(one.partition(".")[2]) for one in claimed}
+    return [one for one in claimed if all(abs(float(one) - x) > room[one] for x in found)]
+
+
+def test_a_number_that_a_snippet_does_not_print_is_found():
+    text = "0.45<!-- printed --> and 0.3<!-- printed -->, of 7"
+    assert not_printed(text, "0.4532 0.27") == []
+    assert not_printed(text, "0.4432 0.3") == ["0.45"]
+    assert "At large d" not in section("docs/findings.md", 10)
 
 
 @pytest.mark.parametrize("long", SHORTER)

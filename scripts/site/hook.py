@@ -17,6 +17,7 @@ import paper_pages
 from markdown_parts import Readable, slug, symbols
 from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File
+from prose_numbers import plain
 
 from advlab.papers import ITEMS
 
@@ -57,7 +58,7 @@ def on_page_markdown(markdown, page, config, files):
     uri = page.file.src_uri
     if page.file.generated_by:
         return markdown
-    text = addresses.relinked(markdown, ROOT / "docs" / uri, uri)
+    text = addresses.relinked(plain(markdown), ROOT / "docs" / uri, uri)
     if uri == "index.md":
         text = text.replace("<!-- counts -->", paper_pages.totals())
     if uri == "findings.md":

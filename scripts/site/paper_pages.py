@@ -8,6 +8,7 @@ from typing import Any
 import claim_cells
 import verdict_tables as tables
 from addresses import PACKAGE, ROOT, experiment_anchor, paths_linked, relative, relinked
+from prose_numbers import plain
 
 from advlab import lab
 from advlab.core.progress import duration
@@ -72,7 +73,7 @@ def _counts(paper: str) -> list[str]:
 def _sections(paper: str) -> Iterator[tuple[str, str]]:
     """The sections of its README; what a table of verdicts stands in is left to the gallery."""
     source = PAPERS / paper / "README.md"
-    text = source.read_text(encoding="utf-8")
+    text = plain(source.read_text(encoding="utf-8"))
     for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
         heading, _, body = section.partition("\n")
         found = _TABLES.match(body)

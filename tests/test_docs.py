@@ -199,7 +199,7 @@ def section(page: str, line: int) -> str:
 
 
 def not_printed(text: str, printed: str) -> list[str]:
-    """Numbers with `<!-- printed -->` behind them that are not in an output, as they are rounded."""
+    """Numbers with `<!-- printed -->` behind them that an output, rounded, does not have."""
     found = [float(one) for one in NUMBER.findall(printed)]
     claimed = re.findall(rf"({NUMBER.pattern})<!-- printed -->", text)
     room = {one: 0.501 * 10.0 ** -len(one.partition(".")[2]) for one in claimed}

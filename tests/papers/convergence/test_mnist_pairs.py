@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 
+from advlab.core.randomness import generator
 from advlab.papers.convergence import theory
 from advlab.papers.convergence.experiments import mnist_pairs
-from advlab.papers.convergence.theory.caps import overlapping_caps
+from advlab.papers.convergence.theory.caps import overlapping_caps, sample
 
 CASE = mnist_pairs.Case(digits=(0, 1), source="stand-in")
 
@@ -31,6 +32,9 @@ def test_rows_are_least_norm_fits_of_caps_that_do_not_meet():
     exact = math.sqrt(y @ np.linalg.solve(theory.gram("sin_cos", x), y))
     assert table.filter(share=0.01)["norm"][0] <= exact
     assert (table["error"] <= table["eps"]).all()
+    # The other search finds about as much, and no more than eps.
+    np.testing.assert_allclose(table["searched"], table["error"], rtol=0.01)
+    assert (table["searched"] <= table["eps"]).all()
     assert set(table["status"]) == {"fits"}
     widths = table["width"] * (np.sqrt(1 + table["eps"] ** 2) - 1) ** 2 / table["norm"] ** 4
     np.testing.assert_allclose(widths, widths[0])
@@ -39,3 +43,17 @@ def test_rows_are_least_norm_fits_of_caps_that_do_not_meet():
     # c R^2/(2 (1 - 1/e) sqrt(m)) is the target at this width.
     reached = c * row["norm"] ** 2 / (2 * (1 - math.exp(-1)) * math.sqrt(row["width"]))
     np.testing.assert_allclose(reached, target)
+
+
+def test_the_search_sees_that_a_fit_of_small_caps_does_not_fit_large_ones():
+    """Also against every pair of random points of the caps, which it must not be below."""
+    x, y = mnist_pairs.images(CASE, 0)
+    gap = np.linalg.norm(x[:, None] - x, axis=2)[y[:, None] != y].min()
+    touch = 2 * math.sin(math.asin(gap / 2) / 2)
+    rng = np.random.default_rng(0)
+    small = theory.robust_interpolant("sin_cos", x, y, 0.01 * touch, 0.5, rng=rng, samples=3)
+    found = mnist_pairs.farthest(small.expansion, x, y, 0.6 * touch, generator("search"))
+    assert found > 0.6
+    drawn = sample(x, 0.6 * touch, 50, rng)
+    errors = np.abs(small.expansion(drawn.reshape(-1, 784)).reshape(8, 50) - y[:, None])
+    assert found >= errors.max()

@@ -12,6 +12,10 @@ Panels: R against the share at eps = 0.5; R against eps at a share of 0.4; the w
 5.1 asks for with its constants: 3/8 of twice the loss at distance eps, sqrt(1 + eps^2) - 1, for the
 term c R^2/(2 (1 - 1/e) sqrt(m)).
 
+The solver stops when its own ascent finds nothing beyond eps on the caps. Whether the function fits
+is decided by another search: APGD from ten starts in each cap, above and below the label, with the
+kernel written out for automatic differentiation.
+
 At smoke scale smooth blobs stand in for digits; they decide nothing.
 """
 
@@ -25,12 +29,14 @@ from pydantic import PositiveInt
 from torch import Tensor
 
 from .... import lab
+from ....attacks import APGD
 from ....core.randomness import generator
 from ....data import mnist, zeros_and_ones
 from ....data.recorded import cached
 from ....report import Assumption, Claims, Verdict, empirical, ours, sample, theorem
 from ....report.charts import AnyChart, curves, panels
 from ....report.samples import groups
+from ....threats import Cap
 from .. import theory
 from ..theory.descent import Descent, width_for
 
@@ -38,12 +44,14 @@ ABOUT = lab.About(
     paper="convergence",
     item="Assumption 5.2 on MNIST",
     title="The least robust kernel function on pairs of digits, and the width that it asks for",
-    seconds={"smoke": 2, "laptop": 40},
+    seconds={"smoke": 2, "laptop": 120},
     data=("mnist",),
+    looks=1,
     claims={
         "fits": empirical(
-            "A function of the RKHS is within eps of the labels on all caps, up to 60 % of the "
-            "radius at which caps of other digits touch, in every draw of both pairs"
+            "A function of the RKHS is within eps of the labels on all caps, as far as a search "
+            "that the solver does not know finds, up to 60 % of the radius at which caps of other "
+            "digits touch, in every draw of both pairs"
         ),
         "eps": theorem("R rises as eps falls, in every draw"),
         "delta": theorem("and as the radius rises"),
@@ -58,7 +66,7 @@ ABOUT = lab.About(
         ),
     },
 )
-NAME = "convergence/mnist_pairs decisive"
+NAME = "convergence/mnist_pairs searched"
 SIGMA = "sin_cos"
 EACH = 4
 """Images of each digit."""
@@ -66,6 +74,7 @@ SHARES, EPS, SHARE, ERROR = (0.01, 0.2, 0.4, 0.6), (0.35, 0.5, 0.7), 0.4, 0.5
 """Shares of the touching radius, at eps = ERROR (the first stands for the images alone); other eps,
 at SHARE."""
 C2 = math.sqrt(2)
+SEARCH = APGD(steps=60, restarts=10)
 
 
 class Case(lab.Case):
@@ -93,7 +102,8 @@ def compute(case: Case) -> pl.DataFrame:
 
 
 def _rows(case: Case, seed: int) -> list[dict]:
-    """One row per share and eps: `norm` is R, `error` the largest distance found on a cap."""
+    """One row per share and eps: `norm` is R, `error` the largest distance from a label on a cap
+    that the solver found, `searched` the one that `SEARCH` finds."""
     x, y = images(case, seed)
     gap = float(np.linalg.norm(x[:, None] - x, axis=2)[y[:, None] != y].min())
     touch = 2 * math.sin(math.asin(gap / 2) / 2)
@@ -107,10 +117,37 @@ def _rows(case: Case, seed: int) -> list[dict]:
             SIGMA, x, y, share * touch, eps, rng=rng, samples=case.samples
         )
         m = width_for(_target(eps), fit.norm, Descent(2, 1.0, C2, C2))
+        found = farthest(fit.expansion, x, y, share * touch, generator(NAME, "search", seed))
         rows.append({"seed": seed, "pair": "{} and {}".format(*case.digits), "share": share,
                      "eps": eps, "gap": gap, "norm": fit.norm, "error": fit.sup_error,
-                     "status": fit.status, "width": m})  # fmt: skip
+                     "searched": found, "status": fit.status, "width": m})  # fmt: skip
     return rows
+
+
+def farthest(
+    g: theory.Expansion, x: np.ndarray, y: np.ndarray, radius: float, rng: torch.Generator
+) -> float:
+    """The largest |g - y| that APGD finds on the caps, for g = sum_t a_t c_t exp(c_t - 1) with
+    c_t = <z_t, x>.
+
+    Args:
+        g: the function, of sigma = sin + cos.
+        x: centres of the caps. y: their labels.
+        radius: of the caps.
+        rng: for the starts.
+    """
+    centres, a = torch.from_numpy(g.centres), torch.from_numpy(g.coefficients)
+    labels, points = torch.from_numpy(y), torch.from_numpy(x)
+
+    def value(z: Tensor) -> Tensor:
+        c = z @ centres.T
+        return (c * (c - 1).exp()) @ a - labels
+
+    sides = [
+        SEARCH(lambda z, side=side: side * value(z), points, Cap(radius=radius), rng=rng)
+        for side in (-1, 1)
+    ]
+    return max(float(side.loss.max()) for side in sides)
 
 
 def _target(eps: float) -> float:
@@ -155,7 +192,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     claims, col = Claims(ABOUT.claims), pl.col
     rows = table.sort("pair", "seed", "share", "eps")
-    good = (col("status") == "fits") & (col("error") <= col("eps") + 1e-9)
+    good = (col("status") == "fits") & (col("searched") <= col("eps") + 1e-9)
     fitted = rows.group_by("seed").agg(good=good.all()).sort("seed")
     by_share, by_eps = rows.filter(eps=ERROR), rows.filter(share=SHARE)
     middle = by_share.filter(share=SHARE)
@@ -170,7 +207,8 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     widths = middle.group_by("seed").agg(width=col("width").log10().mean()).sort("seed")
     return [
         claims.every("fits", sample(fitted, "good"),
-            what="an error of at most eps on all caps, for both pairs and every share and eps,"),
+            what="no error above eps that the search finds, for both pairs and every share and "
+            "eps,"),
         claims.above("eps", _least_rise(by_eps.sort("eps", descending=True)), 1,
             what="smallest ratio of R at an eps to that at the next larger one"),
         claims.above("delta", _least_rise(by_share.sort("share")), 1,

@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NoReturn
 
 import typer
 
@@ -13,10 +13,13 @@ if TYPE_CHECKING:
     from ..report import Result
     from ..report.bibliography import Paper
     from ..report.findings import Finding
+    from ..report.page import NoChart
     from ..report.printed import Prints
 
 _SCALES = ("smoke", "laptop", "paper")
 _REFUTED = 1
+_PICTURES = 2_200_000
+"""Bytes of the pictures on one page, which is to stay below 8 MB."""
 
 
 def report(
@@ -37,9 +40,9 @@ def report(
     """Make one HTML page of every result: figures, claims, verdicts and where they came from.
 
     Two folders are shown side by side: which verdicts and numbers moved. `results` of the
-    repository holds summaries of the published runs: their page is made without a run, with the
-    figures of the tables that are kept whole. The exit code is 1 if a claim is refuted and not
-    listed as a known finding, or if the verdicts of two folders differ.
+    repository holds summaries of the published runs: their page is made without a run. The exit
+    code is 1 if a claim is refuted and not listed as a known finding, or if the verdicts of two
+    folders differ.
 
     Examples:
 
@@ -62,9 +65,9 @@ def report(
     if len(folders) == 2:
         _compare(folders[0], folders[1], scale, to)
         return
-    results = _some(folders[0], scale, draw=True)
+    results, undrawn = _shown(folders[0], scale)
     known, papers = known_findings(), bibliography()
-    write_report(results, to, known, papers, printed())
+    write_report(results, to, known, papers, printed(), undrawn)
     _print_counts(results)
     print(f"report: {to}")
     surprises = _surprises(results, known)
@@ -92,18 +95,47 @@ def _compare(first: Path, second: Path, scale: str | None, to: Path) -> None:
         raise typer.Exit(_REFUTED)
 
 
-def _some(out: Path, scale: str | None, draw: bool = False) -> "list[Result]":
+def _some(out: Path, scale: str | None) -> "list[Result]":
     """The results of a store, or of a folder of summaries; an error if there are none."""
+    return (
+        _read(out, scale) or [kept.result for kept in _summaries(out, scale)] or _none(out, scale)
+    )
+
+
+def _shown(out: Path, scale: str | None) -> "tuple[list[Result], dict[str, NoChart]]":
+    """The same, with the charts of summaries, and by experiment why one has none."""
+    from ..report.page import NoChart
+
+    if results := _read(out, scale):
+        return results, {}
+    drawn = [_drawn(kept) for kept in _summaries(out, scale) or _none(out, scale)]
+    results = [result for result, _ in drawn]
+    bare = {result.experiment: why for result, why in drawn if not result.chart}
+    pictures = _pictures(list(bare), out)
+    return results, {name: NoChart(why, pictures.get(name, b"")) for name, why in bare.items()}
+
+
+def _pictures(experiments: list[str], out: Path) -> dict[str, bytes]:
+    """Those that are published beside a folder of summaries, the smallest first, while they fit."""
+    folder = out.resolve().parent / "docs" / "images"
+    paths = {name: folder / f"{name.replace('/', '_')}.png" for name in experiments}
+    found = {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
+    room, kept = _PICTURES, {}
+    for name, picture in sorted(found.items(), key=lambda one: len(one[1])):
+        room -= len(picture)
+        if room >= 0:
+            kept[name] = picture
+    return kept
+
+
+def _none(out: Path, scale: str | None) -> NoReturn:
     from ..core.errors import AdvlabError
 
-    results = _read(out, scale) or _summaries(out, scale, draw)
-    if not results:
-        raise AdvlabError(
-            f"results in {out}" + (f" at {scale} scale" if scale else ""),
-            "none",
-            'compute some first, for example: advlab run "generalization/*" --scale laptop',
-        )
-    return results
+    raise AdvlabError(
+        f"results in {out}" + (f" at {scale} scale" if scale else ""),
+        "none",
+        'compute some first, for example: advlab run "generalization/*" --scale laptop',
+    )
 
 
 def known_findings() -> "dict[str, Finding]":
@@ -155,8 +187,8 @@ def _read(out: Path, scale: str | None) -> "list[Result]":
     return sorted(best.values(), key=lambda result: _natural(result.experiment))
 
 
-def _summaries(out: Path, scale: str | None, draw: bool) -> "list[Result]":
-    """The results that a folder of summaries keeps (`lab.summary`)."""
+def _summaries(out: Path, scale: str | None) -> "list[Summary]":
+    """What a folder of summaries keeps (`lab.summary`), in the order a reader counts."""
     from ..core.progress import Progress
     from ..lab import summary
 
@@ -166,31 +198,31 @@ def _summaries(out: Path, scale: str | None, draw: bool) -> "list[Result]":
         for done, file in enumerate(files, 1):
             kept = summary.read(file)
             if scale in (None, kept.result.scale):
-                found.append(_drawn(kept) if draw else kept.result)
+                found.append(kept)
             progress.update(done, lambda kept=kept: f"read: {kept.result.experiment}")
-    return sorted(found, key=lambda result: _natural(result.experiment))
+    return sorted(found, key=lambda kept: _natural(kept.result.experiment))
 
 
-def _drawn(kept: "Summary") -> "Result":
-    """With what the experiment says of itself, and its chart if the table is whole.
+def _drawn(kept: "Summary") -> "tuple[Result, str]":
+    """With what the experiment says of itself, and today's chart if the table can draw it.
 
-    A name in a stranger's file never decides which module is imported.
+    Else the chart is the stored one, or there is none and the second part says why. A name in a
+    stranger's file never decides which module is imported.
     """
-    from polars.exceptions import ColumnNotFoundError
-
     from .. import lab
     from ..papers import EXPERIMENTS
 
     if kept.result.experiment not in EXPERIMENTS:
-        return kept.result
+        return kept.result, "Its summary holds no chart"
     known = lab.load(kept.result.experiment)
     told = kept.result.model_copy(update={"about": known.text})
     if kept.every > 1:
-        return told
+        return told, f"Of its table of {kept.rows} rows only every {kept.every}th is stored"
     try:
-        return told.model_copy(update={"chart": known.figure(kept.table).to_dict()})
-    except ColumnNotFoundError:  # summaries have no pictures
-        return told
+        return told.model_copy(update={"chart": known.figure(kept.table).to_dict()}), ""
+    except Exception as error:  # what does not fit a table of another day fails in any way
+        what = " ".join(str(error).split())
+        return told, f"Its stored table cannot draw it ({what:.120})"
 
 
 def _natural(name: str) -> list[tuple[str, int]]:

@@ -1,11 +1,14 @@
 """The summary of a store: of each experiment one parquet file, small enough for a repository.
 
-It holds the experiment's table, of a long one every k-th row, and as metadata the result without
-its chart. `compare` holds a new run against it: which verdicts moved, which numbers.
+It holds the experiment's table, of a long one every k-th row, and as metadata the result; also its
+chart, where the table that is kept cannot draw it. `compare` holds a new run against it: which
+verdicts moved, which numbers.
 """
 
+import base64
 import io
 import json
+import lzma
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -26,6 +29,8 @@ LARGEST = 60_000
 """Bytes of a table that is kept whole; of a larger one only every k-th row is."""
 _SAME = 1e-9
 _LONGEST = 200
+_DIGITS = 6
+"""Of the numbers in a chart, which tells five."""
 _LEFT_OUT = {"chart", "runs", "about", "source", "made_by"}
 
 
@@ -34,7 +39,7 @@ class Summary:
     """What a run found, small.
 
     Args:
-        result: the result, without chart and runs.
+        result: the result without its runs, and with a chart only if the table cannot draw it.
         table: its rows, every `every`-th.
         every: 1 if all rows are there.
         rows: how many there were.
@@ -130,7 +135,8 @@ def _rows(run: Path) -> pl.DataFrame:
 def write(result: Result, rows: pl.DataFrame, path: Path) -> None:
     """Write the summary of one experiment.
 
-    Columns of lists, and texts that are pictures, are left out.
+    Columns of lists, and texts that are pictures, are left out. The chart is kept if rows or
+    columns are left out.
 
     Args:
         result: what the run found.
@@ -144,10 +150,12 @@ def write(result: Result, rows: pl.DataFrame, path: Path) -> None:
     size = len(_parquet(kept, {}))
     every = 1 if size <= LARGEST else _prime(math.ceil(size / LARGEST))
     about = {"result": kept_result(result), "every": every, "rows": rows.height}
-    text = json.dumps(about, ensure_ascii=False, separators=(",", ":"))
+    texts = {"advlab": json.dumps(about, ensure_ascii=False, separators=(",", ":"))}
+    if result.chart and (every > 1 or kept.width < rows.width):
+        texts["chart"] = _packed(result.chart)
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as new:
-        new.write_bytes(_parquet(kept.gather_every(every), {"advlab": text}))
+        new.write_bytes(_parquet(kept.gather_every(every), texts))
 
 
 def read(path: Path) -> Summary:
@@ -157,10 +165,13 @@ def read(path: Path) -> Summary:
         AdvlabError: it is no such file.
     """
     try:
-        about = json.loads(pl.read_parquet_metadata(path)["advlab"])
+        texts = pl.read_parquet_metadata(path)
+        about = json.loads(texts["advlab"])
         rows, found = pl.read_parquet(path), whole_result(about["result"])
+        if "chart" in texts:
+            found = found.model_copy(update={"chart": _unpacked(texts["chart"])})
         return Summary(found, rows, int(about["every"]), int(about["rows"]))
-    except (OSError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
+    except (OSError, ValueError, KeyError, lzma.LZMAError, pl.exceptions.PolarsError) as error:
         raise AdvlabError(f"the summary of an experiment in {path}", error) from None
 
 
@@ -219,6 +230,24 @@ def _parquet(rows: pl.DataFrame, about: dict[str, str]) -> bytes:
     buffer = io.BytesIO()
     rows.write_parquet(buffer, compression="zstd", compression_level=19, metadata=about)
     return buffer.getvalue()
+
+
+def _packed(chart: Mapping[str, Any]) -> str:
+    text = json.dumps(_rounded(chart), ensure_ascii=False, separators=(",", ":"))
+    return base64.b85encode(lzma.compress(text.encode(), preset=9)).decode()
+
+
+def _unpacked(text: str) -> dict[str, Any]:
+    return json.loads(lzma.decompress(base64.b85decode(text)))
+
+
+def _rounded(part: Any) -> Any:
+    """A chart whose numbers have as many digits as are seen."""
+    if isinstance(part, float) and math.isfinite(part):
+        return float(f"{part:.{_DIGITS}g}")
+    if isinstance(part, Mapping):
+        return {name: _rounded(one) for name, one in part.items()}
+    return [_rounded(one) for one in part] if isinstance(part, list) else part
 
 
 def _prime(at_least: int) -> int:

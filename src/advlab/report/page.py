@@ -1,9 +1,12 @@
 """Results in, one HTML file out: it needs no network, and no JavaScript to be read."""
 
+import base64
 import json
 import re
+import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -36,15 +39,40 @@ KINDS: dict[str, str] = {
 """What the kinds of claims are, the ones that say most first."""
 
 
+@dataclass(frozen=True)
+class NoChart:
+    """Why a result has no chart, and the picture that stands for it.
+
+    Args:
+        why: in words, without a full stop.
+        picture: a PNG file, or nothing.
+    """
+
+    why: str
+    picture: bytes = b""
+
+    @property
+    def address(self) -> str:
+        """The picture for the page."""
+        return "data:image/png;base64," + base64.b64encode(self.picture).decode()
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height on the page; the published pictures have 1.5 pixels for one of it."""
+        width, height = struct.unpack(">II", self.picture[16:24])
+        return round(width / 1.5), round(height / 1.5)
+
+
 def write_report(
     results: Sequence[Result],
     path: Path,
     known: Mapping[str, Finding],
     papers: Mapping[str, Paper] | None = None,
     prints: Prints | None = None,
+    undrawn: Mapping[str, NoChart] | None = None,
 ) -> None:
     """Write the page of these results; the arguments are those of `render`, and the file."""
-    write_page(render(results, known, papers, prints), path)
+    write_page(render(results, known, papers, prints, undrawn), path)
 
 
 def write_page(page: str, path: Path) -> None:
@@ -61,6 +89,7 @@ def render(
     known: Mapping[str, Finding],
     papers: Mapping[str, Paper] | None = None,
     prints: Prints | None = None,
+    undrawn: Mapping[str, NoChart] | None = None,
 ) -> str:
     """The page as text, gathered by paper.
 
@@ -69,6 +98,7 @@ def render(
         known: findings by the name of their verdict.
         papers: by the short names that results have; others appear under their short name.
         prints: what the papers print, to stand beside what was measured.
+        undrawn: by experiment, what stands for a chart that it has not.
     """
     gathered = _gathered(results, papers or {})
     charts = sum(bool(result.chart) for result in results)
@@ -77,7 +107,7 @@ def render(
             "name": name,
             "anchor": f"paper-{_slug(name)}",
             "paper": paper,
-            "entries": _entries(members, paper, known, prints or Prints()),
+            "entries": _entries(members, paper, known, prints or Prints(), undrawn or {}),
         }
         for name, paper, members in gathered
     ]
@@ -174,11 +204,17 @@ def _gathered(
 
 
 def _entries(
-    results: Sequence[Result], paper: Paper, known: Mapping[str, Finding], prints: Prints
+    results: Sequence[Result],
+    paper: Paper,
+    known: Mapping[str, Finding],
+    prints: Prints,
+    undrawn: Mapping[str, NoChart],
 ) -> list[dict[str, Any]]:
     specs = colours.shared([result.chart for result in results], paper.colours)
-    pairs = zip(results, specs, strict=True)
-    return [_entry(result, spec, known, prints) for result, spec in pairs]
+    return [
+        {**_entry(result, spec, known, prints), "undrawn": undrawn.get(result.experiment)}
+        for result, spec in zip(results, specs, strict=True)
+    ]
 
 
 def _entry(

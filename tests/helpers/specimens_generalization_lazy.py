@@ -121,9 +121,9 @@ def stops() -> Specimen:
         stays=True, falls=True, fitted=0.42 * luck * fall,
         **{"theta at T": 0.42 * luck * fall * noise[0], "theta": 0.45 * luck},
         outputs=0.45 * luck,
-        gap=pl.col("eps") * 0.8 * noise[1], loss=0.33 * noise[4],
+        gap=pl.col("eps") * 0.8 * noise[1], loss=0.98 / n.log() * noise[4],
         smallest=(1 - (n / d).sqrt()) ** 2 * noise[2], largest=(1 + (n / d).sqrt()) ** 2 * noise[3],
-        risk=pl.when(linear).then(None).otherwise(0.99 * noise[5]),
+        risk=pl.when(linear).then(1 + 0.2 * (n / d).sqrt() * noise[5]).otherwise(0.99 * noise[5]),
     )  # fmt: skip
     good = good.with_columns(T=pl.col("crossing").ceil().cast(int), rate=pl.col("crossing") / 2 / n)
     relu = pl.col("net").str.starts_with("relu")
@@ -160,9 +160,15 @@ def stops() -> Specimen:
             ),
             "networks that do not stay": Null(when(good, one, stays=False), ("6a", "7a")),
             "a training loss that the attack keeps up": Null(
-                good.with_columns(loss=0.5 * noise[4]), ("6b",)
+                good.with_columns(loss=0.5 * noise[4]), ("6b", "5d", "5e")
             ),
-            "networks that learn": Null(good.with_columns(risk=0.6 * noise[5]), ("6c",)),
+            "a training loss that does not know n": Null(
+                when(good, linear, loss=0.2 * noise[4]), ("5e",)
+            ),
+            "models that learn": Null(good.with_columns(risk=0.6 * noise[5]), ("6c", "5f", "5g")),
+            "a risk that does not know d": Null(
+                when(good, linear, risk=1.02 * noise[5]), ("5g",)
+            ),
             "networks that are slow": Null(
                 when(good, ~linear, T=pl.col("T") + 2, crossing=1.2 * pl.col("crossing")),
                 ("6d", "7b"),

@@ -31,3 +31,14 @@ def test_the_deviation_is_the_largest_of_the_net_and_vanishes_with_many_samples(
     one = np.array([[1.0, 0.0]])
     there = sample_gradients(one, x[:500], y[:500], 0.5, 0.3) - theory.frozen_gradient(one, *at)
     assert few >= np.linalg.norm(there)
+
+
+@pytest.mark.parametrize("d", [2, 7])
+def test_without_attack_the_net_comes_near_the_supremum(d):
+    """There the deviation is A theta + b with A = 2 (X'X/n - I), b = -2 (X'y/n - theta0)."""
+    law = LinearModel(n=300, d=d, theta0="unit")
+    x, y = (one[0].numpy() for one in law.sample_stack(generators("deviation", seeds=[2])))
+    found = largest_deviation(x, y, law.theta0_vector(), law.sigma2, 0.0, 0.3, 1.5)
+    by_theta = 1.5 * np.linalg.norm(2 * (x.T @ x / 300 - np.eye(d)), 2)
+    constant = np.linalg.norm(2 * (x.T @ y / 300 - law.theta0_vector()))
+    assert np.hypot(by_theta, constant) - 1e-9 <= found <= by_theta + constant + 1e-9

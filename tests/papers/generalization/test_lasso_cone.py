@@ -65,3 +65,16 @@ def test_the_shortfall_is_that_of_lemma_4():
         tangent = d @ mean_gradient(star, x, y, 0.3, "l2")
         wanted = tangent + ((x @ d) ** 2).mean() - d @ d + linear.quadratic_growth(0.3) * d @ d
         assert one == pytest.approx((wanted - rise) / np.abs(d).sum())
+
+
+def test_the_curvature_is_that_of_the_cone_and_of_the_hessian():
+    """Far from kinks (no residual changes its sign) the loss is smooth: half of the Hessian."""
+    x, y, theta0 = samples(4, d=5)
+    star = linear.optimal(theta0, 1.0, Ball("l2", 0.3)).theta
+    found = linear.solve_linear(x, y, 0.3, "l2", l1=0.1, fit_intercept=False).coef
+    (one,) = theory.curvatures([found - star], star, x, y, 0.3)
+    assert one == pytest.approx(theory.cone(found, star, x, y, 0.3, 0.1).curvature)
+    unit, step = np.array([1.0, -2.0, 0.5, 0.0, 1.0]) / 2.5, 1e-6
+    slopes = [mean_gradient(star + s * unit, x, y, 0.3, "l2") @ unit for s in (step, -step)]
+    (flat,) = theory.curvatures([step * unit], star, x, y, 0.3)
+    assert flat == pytest.approx((slopes[0] - slopes[1]) / (4 * step), rel=1e-2)

@@ -31,6 +31,10 @@ def test_standard_training_stops_where_its_closed_form_does(case):
         expected = np.linalg.norm(theta) / (unit / math.sqrt(case.d))
         assert row["theta at T"] == pytest.approx(expected, abs=1e-12)
         assert row["T"] - 1 <= row["crossing"] <= row["T"] or row["T"] == 0
+        error = float(np.linalg.norm(theta - law.theta0_vector()) ** 2)
+        assert row["risk"] * law.v2 == pytest.approx(error + law.sigma2, rel=1e-9)
+        loss = residuals[row["T"]] @ residuals[row["T"]] / case.n
+        assert row["loss"] * law.v2 == pytest.approx(loss, rel=1e-9)
         edges = np.linalg.eigvalsh(gram)[[0, -1]] / case.d
         assert [row["smallest"], row["largest"]] == pytest.approx(edges)
 
@@ -51,3 +55,20 @@ def test_a_wide_network_stops_with_the_linear_model_and_has_its_risk(case):
     assert one["theta at T"].to_list() == pytest.approx(other["theta at T"].to_list(), rel=1e-3)
     risks = other.filter(stopping.pl.col("T") > 0)["risk"].to_numpy()
     assert np.abs(risks - 1).max() < 0.25
+
+
+def test_the_linear_models_risk_is_the_mean_loss_under_its_attack(case):
+    attacked = case.model_copy(update={"eps": 0.5, "replicates": 1})
+    found = stopping.compute(attacked)
+    law = attacked.law
+    x, y = law.sample_stack(generators(stopping.NAME, case.n, case.d, seeds=attacked.seeds))
+    path = stopping.train("linear", attacked.width, x, y, 0.5, attacked.xi, attacked.lr)
+    net = path.weights[int(found["T"][0])]
+    rng = torch.Generator().manual_seed(3)
+    points = torch.randn(1, 40_000, case.d, generator=rng, dtype=torch.float64)
+    truth = torch.from_numpy(law.theta0_vector())
+    noise = torch.randn(1, 40_000, generator=rng, dtype=torch.float64)
+    answers = points @ truth + law.sigma2**0.5 * noise
+    moved = points + net.attack(points, answers, 0.5, attacked.xi)
+    loss = (net.values(moved)[0] - answers).square().mean() / law.v2
+    assert found["risk"][0] == pytest.approx(float(loss), rel=0.03)

@@ -228,7 +228,8 @@ def figure(table: pl.DataFrame) -> charts.AnyChart:
         at = named.filter(phi="gelu", top="positive", width=widths[-1])[name].to_numpy().mean()
         line = pl.DataFrame({"width": widths, name: [at * (widths[-1] / h) ** 0.5 for h in widths]})
         panels.append(charts.curves(named, "width", name, "network", theory=line, title=words,
-                                    y_title="size; dashed: h^(-1/2)", **wide))  # fmt: skip
+                                    y_title="size; dashed: h^(-1/2)", apart=True,
+                                    **wide))  # fmt: skip
     last = table.filter(part="width", phi="gelu", top="positive", width=widths[-1])
     long = last.unpivot([f"kept {xi:g}" for xi in (*XIS, 0.0)], index=["seed", "step"])
     long = long.with_columns(xi=pl.col("variable").str.strip_prefix("kept "))

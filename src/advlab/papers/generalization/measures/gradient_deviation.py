@@ -32,19 +32,31 @@ def sample_gradients(theta: Array, x: Array, y: Array, radius: float, xi: float)
 def largest_deviation(
     x: Array, y: Array, theta0: Array, sigma2: float, radius: float, xi: float, reach: float
 ) -> float:
-    """max ||sample gradient - population gradient|| over 48 models with ||theta|| <= reach, d = 2.
+    """max ||sample gradient - population gradient|| over a net of models with ||theta|| <= reach.
 
-    A lower bound of Lemma 2's supremum: three lengths, sixteen directions of the plane.
+    A lower bound of Lemma 2's supremum: three lengths, and as directions the eigenvectors of X'X/n
+    with both signs, where the quadratic part of the loss deviates most, and sixteen others (evenly
+    over the plane for d = 2, at random for more).
 
     Args:
-        x, y: samples (n, 2) and (n,) of the linear model.
+        x, y: samples (n, d) and (n,) of the linear model.
         theta0, sigma2: the linear model, cov = I.
         radius, xi: of the attack.
         reach: B_0 v.
     """
-    angles = np.arange(16) * np.pi / 8
-    circle = np.stack([np.cos(angles), np.sin(angles)], 1)
-    theta = np.concatenate([share * reach * circle for share in (0.1, 0.5, 1.0)])
+    n, d = x.shape
+    axes = np.linalg.eigh(x.T @ x / n).eigenvectors.T
+    unit = np.concatenate([axes, -axes, _directions(d)])
+    theta = np.concatenate([share * reach * unit for share in (0.1, 0.5, 1.0)])
     law = (theta0, sigma2, radius, xi)
     away = sample_gradients(theta, x, y, radius, xi) - theory.frozen_gradient(theta, *law)
     return float(np.linalg.norm(away, axis=1).max())
+
+
+def _directions(d: int) -> Array:
+    """Sixteen unit vectors."""
+    if d == 2:
+        angles = np.arange(16) * np.pi / 8
+        return np.stack([np.cos(angles), np.sin(angles)], 1)
+    drawn = np.random.default_rng(d).normal(size=(16, d))
+    return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)

@@ -17,6 +17,7 @@ from .interpolation_regime import wide_growth as wide_growth
 from .lasso_cone import Cone as Cone
 from .lasso_cone import cone as cone
 from .lasso_cone import curvature_shortfall as curvature_shortfall
+from .lasso_cone import curvatures as curvatures
 from .lasso_cone import loss_increase as loss_increase
 from .lasso_cone import loss_increase_bound as loss_increase_bound
 from .proportional_limit import ProportionalLimit as ProportionalLimit
@@ -38,3 +39,6 @@ from .surrogate import potential as potential
 from .surrogate import potential_gradient as potential_gradient
 from .surrogate import surrogate_risk as surrogate_risk
 from .surrogate import xi_eff as xi_eff
+from .surrogate_lasso import StationaryPoint as StationaryPoint
+from .surrogate_lasso import surrogate_lasso as surrogate_lasso
+from .surrogate_lasso import surrogate_loss as surrogate_loss

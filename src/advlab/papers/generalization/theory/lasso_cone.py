@@ -11,6 +11,7 @@ import numpy as np
 
 from ....core.checks import Array, ArrayLike, Scalar, chosen, scalar, stack, vector
 from ....core.errors import AdvlabError
+from ....linear import quadratic_growth
 from ....linear.interpolation import check_samples
 from ....threats.norms import dual_order, order_of
 
@@ -95,6 +96,34 @@ def cone(
     )
 
 
+def curvatures(
+    errors: ArrayLike, theta_star: ArrayLike, x: ArrayLike, y: ArrayLike, radius: Scalar
+) -> Array:
+    """[loss(theta* + error) - loss(theta*) - error'gradient] / ||error||^2; l2 attacks.
+
+    The proof of Theorem 9 uses that it is at least `quadratic_growth` in the cone, up to a slack.
+
+    Args:
+        errors: directions theta - theta* (m, d), none zero.
+        theta_star, x, y, radius: as in `cone`.
+
+    Returns:
+        One value per direction (m,).
+
+    Example:
+        curvatures([estimate - star], star, x, y, 0.3)
+    """
+    design, target = check_samples(x, y)
+    star = stack("theta_star", vector("theta_star", theta_star), design.shape[1])
+    moves, eps = np.atleast_2d(np.asarray(errors, dtype=float)), scalar("radius", radius)
+    gradient = mean_gradient(star, design, target, eps, "l2")
+    lengths = np.linalg.norm(star + moves, axis=1)
+    residuals = moves @ design.T + (design @ star - target)
+    risks = ((np.abs(residuals) + eps * lengths[:, None]) ** 2).mean(1)
+    rise = risks - training_risk(star, design, target, eps, "l2")
+    return (rise - moves @ gradient) / (moves**2).sum(1)
+
+
 def curvature_shortfall(
     errors: ArrayLike, theta_star: ArrayLike, x: ArrayLike, y: ArrayLike, radius: Scalar
 ) -> Array:
@@ -105,8 +134,7 @@ def curvature_shortfall(
     it is at most c_3 sqrt(s log d/n) in the cone; below 0 no slack is needed.
 
     Args:
-        errors: directions theta - theta* (m, d), none zero.
-        theta_star, x, y, radius: as in `cone`.
+        errors, theta_star, x, y, radius: as in `curvatures`.
 
     Returns:
         One value per direction (m,).
@@ -114,16 +142,12 @@ def curvature_shortfall(
     Example:
         curvature_shortfall([estimate - star], star, x, y, 0.3)
     """
-    design, target = check_samples(x, y)
-    star = stack("theta_star", vector("theta_star", theta_star), design.shape[1])
-    moves, eps = np.atleast_2d(np.asarray(errors, dtype=float)), scalar("radius", radius)
-    gradient = mean_gradient(star, design, target, eps, "l2")
-    images, squares = moves @ design.T, (moves**2).sum(1)
-    lengths = np.linalg.norm(star + moves, axis=1)
-    risks = ((np.abs(images + design @ star - target) + eps * lengths[:, None]) ** 2).mean(1)
-    rise = risks - training_risk(star, design, target, eps, "l2")
-    lower = moves @ gradient + (images**2).mean(1) - squares + eps**2 * (1 - 2 / np.pi) * squares
-    return (lower - rise) / np.abs(moves).sum(1)
+    found = curvatures(errors, theta_star, x, y, radius)
+    moves = np.atleast_2d(np.asarray(errors, dtype=float))
+    squares = (moves**2).sum(1)
+    sampled = ((moves @ np.asarray(x, dtype=float).T) ** 2).mean(1) / squares
+    floor = sampled - 1 + quadratic_growth(radius)
+    return (floor - found) * squares / np.abs(moves).sum(1)
 
 
 def loss_increase_bound(

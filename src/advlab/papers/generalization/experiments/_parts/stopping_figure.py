@@ -1,0 +1,111 @@
+"""The figure of `stopping_times`: one panel per question."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from .....report import charts
+
+HIGHEST = 1.5
+"""The constant of Condition M in the experiment's claim."""
+
+
+def stopping_figure(
+    table: pl.DataFrame,
+    *,
+    at: tuple[int, int],
+    tiny: float,
+    nets: Sequence[str],
+    relu: Sequence[str],
+) -> charts.AnyChart:
+    """All panels.
+
+    Args:
+        table: of the experiment.
+        at: n of the runs over d, and d of the networks.
+        tiny: the xi that stands for any.
+        nets: smooth networks.
+        relu: ReLU networks, by their step.
+    """
+    n, d = at
+    linear = table.filter(net="linear")
+    fixed = linear.filter(pl.col("d") != 400 * n, n=n, xi=0.1)
+    moving = fixed.filter(pl.col("rate").is_not_nan())
+    sizes = linear.filter(pl.col("d") == 400 * pl.col("n"), pl.col("rate").is_not_nan())
+    axes: dict[str, Any] = {"log_x": True, "band": "standard error"}
+    of_d, of_n = {"x_title": "dimension d", **axes}, {"x_title": "samples n", **axes}
+    attacked = table.filter(eps=0.1)
+    return charts.panels(
+        [
+            _condition_m(fixed, of_d),
+            charts.points(moving, "d", "theta at T", "eps", y_title="‖θ(T)‖ / (v √(n/d))",
+                          title="θ at T, n = 20: no matter ε", **of_d),
+            charts.points(linear.filter(pl.col("eps") > 0, n=n, xi=tiny), "d", "gap", "eps",
+                          y_title="constant of (13)", log_y=True,
+                          title="Difference of gradients up to T", **of_d),
+            charts.points(sizes, "n", "rate", theory=_iterated(sizes, 1 / 4), y_title="η T d / n",
+                          title="Linear model; dashed: (log log n) / 4", **of_n),
+            charts.points(sizes, "n", "loss", theory=_inverse(sizes), y_title="loss at T / v²",
+                          title="Linear model; dashed: 1 / log n", **of_n),
+            charts.points(moving, "d", "risk", "eps", theory=pl.DataFrame({"risk": [1.0]}),
+                          y_title="R_{L,ξ} at T / v²", title="Linear model, n = 20", **of_d),
+            _eigenvalues(fixed.filter(eps=0.0), of_d),
+            _networks(attacked, n, d, nets, axes),
+            _relu(attacked.filter(n=n, d=d, xi=0.1), relu),
+        ],
+        columns=3,
+    )  # fmt: skip
+
+
+def _condition_m(rows: pl.DataFrame, axes: dict[str, Any]) -> charts.AnyChart:
+    """The largest of all runs up to T, which the bound is about."""
+    bounds = {"theta": "‖θ‖ / (v √(n/d))", "outputs": "‖Xθ‖ / (v √n)"}
+    largest = rows.group_by("d", "eps").agg(pl.col(name).max() for name in bounds)
+    both = pl.concat(
+        largest.select("d", "eps", value=name, what=pl.lit(words)) for name, words in bounds.items()
+    ).sort("what", "d")
+    return charts.points(both, "d", "value", "what", title="Condition M, n = 20; dashed: bound",
+                         y_title="largest of all runs up to T", y_domain=(0, 1.6),
+                         theory=pl.DataFrame({"value": [HIGHEST]}), **axes)  # fmt: skip
+
+
+def _iterated(sizes: pl.DataFrame, factor: float) -> pl.DataFrame:
+    line = pl.DataFrame({"n": sizes["n"].unique().sort()})
+    return line.with_columns(rate=factor * pl.col("n").cast(float).log().log())
+
+
+def _inverse(sizes: pl.DataFrame) -> pl.DataFrame:
+    line = pl.DataFrame({"n": sizes["n"].unique().sort()})
+    return line.with_columns(loss=1 / pl.col("n").cast(float).log())
+
+
+def _eigenvalues(rows: pl.DataFrame, axes: dict[str, Any]) -> charts.AnyChart:
+    root = (pl.col("n") / pl.col("d")).sqrt()
+    found = pl.concat(
+        rows.select("d", value=name, end=pl.lit(name)) for name in ("smallest", "largest")
+    )
+    line = pl.concat(
+        rows.unique("d").sort("d").select("d", value=(1 + sign * root) ** 2, end=pl.lit(name))
+        for name, sign in (("smallest", -1), ("largest", 1))
+    )
+    return charts.points(found, "d", "value", "end", theory=line, y_title="eigenvalue of XX' / d",
+                         title="Lemma 3; dashed: (1 ± √(n/d))²", **axes)  # fmt: skip
+
+
+def _networks(
+    rows: pl.DataFrame, n: int, d: int, names: Sequence[str], axes: dict[str, Any]
+) -> charts.AnyChart:
+    level = rows.filter(net="linear", n=n, d=d, xi=0.1)["crossing"].drop_nans()
+    nets = rows.filter(pl.col("net").is_in(names), pl.col("crossing").is_not_nan())
+    return charts.points(nets, "width", "crossing", "net", y_title="T", x_title="width h",
+                         theory=pl.DataFrame({"crossing": [float(level.to_numpy().mean())]}),
+                         title="Networks, d = 1000; dashed: linear model", **axes)  # fmt: skip
+
+
+def _relu(rows: pl.DataFrame, names: Sequence[str]) -> charts.AnyChart:
+    kept = rows.filter(
+        pl.col("net").is_in([*names, "linear"]), pl.col("crossing").is_not_nan()
+    ).with_columns(pl.col("net").str.replace("relu", "ReLU"))
+    return charts.boxes(kept, "net", "crossing", y_title="T", x_title="",
+                        title="ReLU by its step, d = 1000")  # fmt: skip

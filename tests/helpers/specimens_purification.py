@@ -7,6 +7,7 @@ import polars as pl
 from nulls import Null, Specimen
 from specimens_purification_causes import SPECIMENS as CAUSES
 from specimens_purification_images import SPECIMENS as IMAGES
+from specimens_purification_lemmas import SPECIMENS as LEMMAS
 from specimens_purification_others import SPECIMENS as OTHERS
 
 from advlab.papers.purification.experiments._parts.clean_then_adversarial_claims import RULES
@@ -118,4 +119,5 @@ SPECIMENS: dict[str, Callable[[], Specimen]] = {
     **OTHERS,
     **CAUSES,
     **IMAGES,
+    **LEMMAS,
 }

@@ -9,7 +9,6 @@ from nulls import Null, Specimen
 from advlab.papers.purification.experiments import (
     any_attacker,
     causality,
-    lemmas,
     noise_and_dictionaries,
 )
 
@@ -208,63 +207,8 @@ def noise_and_dictionaries_specimen() -> Specimen:
     )
 
 
-# Lemmas.
-
-SIDES = {
-    "activation": 1.0, "near": 5.0, "Lipschitz": 0.8, "push": 0.1, "other coordinate": 1.0,
-    "rest": 0.5, "coupling": 0.5, "Lipschitz excess": -0.1,
-}  # fmt: skip
-STAGES = {
-    lemmas.START: (1.0, 1.0, 0.0, 0.0), lemmas.CLEAN: (0.1, 0.95, 0.0, 0.02),
-    lemmas.FGM: (0.99, 0.95, 0.6, 0.3), lemmas.CONTROL: (0.1, 0.95, 0.0, 0.02),
-}  # fmt: skip
-HELD = ("Lipschitz holds", "leftovers", "FGM floor", "sure+ per atom")
-
-
-def measured_lemmas(sides: Mapping | None = None, stages: Mapping | None = None) -> pl.DataFrame:
-    """One row per d, stage and seed."""
-    row = {}
-    for name, value in {**SIDES, **(sides or {})}.items():
-        row |= {name: noisy(value), f"{name} left": noisy(2 * value), f"{name} right": noisy(2.0)}
-    rows = []
-    for stage, values in {**STAGES, **(stages or {})}.items():
-        held = {name: noisy(value) for name, value in zip(HELD, values, strict=True)}
-        rows += [pl.DataFrame({"d": d, "stage": stage, "seed": range(SEEDS), **row, **held})
-                 for d in (96, 128, 192)]  # fmt: skip
-    rows += [
-        pl.DataFrame({"d": d, "stage": lemmas.ALONG, "seed": range(SEEDS), "lemma": lemma,
-                      "step": step, "share": step / 100, "left": noisy(1 / d),
-                      "right": noisy(2 / d), "constant": noisy(0.5)})
-        for d in (96, 128, 192)
-        for lemma in lemmas.LEMMAS
-        for step in (10, 100)
-    ]  # fmt: skip
-    return pl.concat(rows, how="diagonal_relaxed")
-
-
-def lemmas_specimen() -> Specimen:
-    nothing = {lemmas.FGM: STAGES[lemmas.CONTROL]}
-    return Specimen(
-        table=measured_lemmas(),
-        measured=(*SIDES, *HELD, "left", "right", "constant"),
-        chance=dict.fromkeys((*SIDES, *HELD), 0.5) | {"near": 20.0},
-        controls={
-            "as many more clean steps": Null(
-                measured_lemmas(stages=nothing), ("C.20/1", "F.2", "C.2")
-            ),
-            "neurons that answer to all": Null(
-                measured_lemmas({"near": 20.0}, {lemmas.CLEAN: (0.1, 0.6, 0.0, 0.02)}),
-                ("C.19/1", "C.19/b"),
-            ),
-        },
-        bugs={"a unit with slope 2": Null(measured_lemmas({"Lipschitz excess": 0.5}), ("C.13",))},
-        reported=(*lemmas.ORDERS, *lemmas.LEMMAS),
-    )
-
-
 SPECIMENS: dict[str, Callable[[], Specimen]] = {
     "purification/any_attacker": any_attacker_specimen,
     "purification/causality": causality_specimen,
-    "purification/lemmas": lemmas_specimen,
     "purification/noise_and_dictionaries": noise_and_dictionaries_specimen,
 }

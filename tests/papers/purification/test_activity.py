@@ -188,7 +188,7 @@ def growing_problem() -> SparseProblem:
 def test_growth_lemmas_have_the_sides_that_plain_loops_find():
     problem = growing_problem()
     nets = Nets.of(problem.networks())
-    d, k, sx = 24, problem.preset.data.k, problem.preset.data.sx
+    d, sx = 24, problem.preset.data.sx
     found = {lemma: (left, right) for lemma, left, right in sides(problem, nets, 1)}
     found |= {lemma: (left, right) for lemma, left, right in sides(problem, nets, 2)}
     assert set(found) == set(LEMMAS)
@@ -202,8 +202,11 @@ def test_growth_lemmas_have_the_sides_that_plain_loops_find():
         left, right = found["C.9"]
         torch.testing.assert_close(left[r], signal.abs().max())
         assert float(right[r]) == pytest.approx(1 / d)
+        # Lemma C.7's Gamma: the neuron that is most often above b/10, or the noise inside.
+        often = max(float(((x[r] @ neuron).abs() >= b / 10).double().mean()) for neuron in W)
+        gamma = max(often, 2 * float(torch.special.ndtr(-b / 10 / rho)))
         worst = max(
-            float((noise[i] @ A[i]).abs() / (k / d * sx**2 / d / rho * (A[i] @ A[i])))
+            float((noise[i] @ A[i]).abs() / (gamma * sx**2 / d / rho * (A[i] @ A[i])))
             for i in range(len(W))
             if bool(alive(W)[i])
         )

@@ -11,10 +11,12 @@ from .activity import Rates as Rates
 from .activity import activation_probability as activation_probability
 from .activity import active as active
 from .activity import coordinate_lipschitz as coordinate_lipschitz
+from .activity import gamma as gamma
 from .activity import growth_rates as growth_rates
 from .activity import leftover as leftover
 from .activity import leftover_share as leftover_share
 from .activity import lipschitz_bound as lipschitz_bound
+from .activity import near_probability as near_probability
 from .certificate import certified_margin as certified_margin
 from .certificate import fixed_bound as fixed_bound
 from .certificate import slope_bound as slope_bound
@@ -72,6 +74,8 @@ from .perturbations import participation as participation
 from .perturbations import universal as universal
 from .recruits import Turnover as Turnover
 from .recruits import turnover as turnover
+from .robust_coupling import coupled as coupled
+from .robust_coupling import sampled as sampled
 from .tickets import TicketRules as TicketRules
 from .tickets import ordinary as ordinary
 from .tickets import ordinary_plus as ordinary_plus

@@ -36,6 +36,33 @@ def activation_probability(nets: Nets, x: Float[Tensor, "*R n d"]) -> Float[Tens
 
 
 @torch.no_grad()
+def near_probability(
+    nets: Nets, x: Float[Tensor, "*R n d"], share: float = TENTH
+) -> Float[Tensor, "*R m"]:
+    """Pr_x[|<w_i, x>| >= share b] for each neuron.
+
+    Args:
+        nets: the networks.
+        x: inputs.
+        share: of the bias; Lemma C.7 has c2/(10 c1), later lemmas 1/10.
+    """
+    u = nets.inner(x)
+    return (u.abs() >= share * nets.bias[..., None, None]).double().mean(-2)
+
+
+@torch.no_grad()
+def gamma(nets: Nets, x: Float[Tensor, "*R n d"], share: float = TENTH) -> Float[Tensor, "*R"]:
+    """Gamma_t of Lemma C.7, claimed to be O(k/d): the least that bounds Pr[|<w_i, x>| >= share b]
+    for every neuron, and Pr[|rho_i| >= share b]. Arguments are those of `near_probability`.
+    """
+    found = near_probability(nets, x, share).amax(-1)
+    if not nets.smooth:
+        return found
+    noise = 2 * torch.special.ndtr(-share * nets.bias / nets.sigma).double()
+    return torch.maximum(found, noise)
+
+
+@torch.no_grad()
 def leftover(
     nets: Nets,
     x: Float[Tensor, "*R n d"],

@@ -180,7 +180,8 @@ def spectral(matrix: Float[Tensor, "a b"]) -> float:
     if min(matrix.shape) <= 64:
         return float(torch.linalg.matrix_norm(matrix.double(), 2))
     start = np.ones(min(matrix.shape))  # not drawn, so that runs repeat
-    return float(svds(matrix.numpy(), k=1, v0=start, return_singular_vectors=False)[0])
+    (largest,) = np.asarray(svds(matrix.numpy(), k=1, v0=start, return_singular_vectors=False))
+    return float(largest)
 
 
 def figure(table: pl.DataFrame) -> AnyChart:

@@ -92,7 +92,7 @@ ABOUT = lab.About(
                              "/2 in the median ray, within 3 %"),
     },
 )  # fmt: skip
-NAME = "cgro/distance to explicit, 24 seeds"
+NAME = "cgro/distance to explicit, new draws"
 DEPTH, PRODUCT_DEPTH = 8, 4
 ARMS = ("adversarial", "clean", "robust", "start")
 SHOWN_AS = ("f_S", "start", "clean", "adversarial", "robust")

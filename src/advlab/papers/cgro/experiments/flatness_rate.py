@@ -76,7 +76,7 @@ ABOUT = lab.About(
                      "gap: at N = 100 its share is above 1/2 for D = 5 and 20"),
     },
 )  # fmt: skip
-NAME = "cgro/flatness rate, with networks"
+NAME = "cgro/flatness rate, new draws"
 DIMENSIONS, SIZES = (2, 5, 20), (400, 1600, 6400, 25_600)
 RADII = (0.05, 0.1, 0.2, 0.4, 0.8)
 SHARE, FIXED = 0.5, 0.25

@@ -73,7 +73,7 @@ ABOUT = lab.About(
                           "(Hypothesis C.1)", *NEEDS),
     },
 )  # fmt: skip
-NAME = "cgro/growth lemmas, remainder over d"
+NAME = "cgro/growth lemmas, new draws"
 
 
 class Case(lab.Case):

@@ -62,7 +62,7 @@ ABOUT = lab.About(
                        "points"),
     },
 )  # fmt: skip
-NAME, LADDER_NAME = "cgro/trained lower bound, overfitting", "cgro/trained lower bound decisive"
+NAME, LADDER_NAME = "cgro/trained lower bound, new draws", "cgro/trained lower bound decisive"
 DELTA, HEIGHT, MU = 0.3, 0.28, 0.1
 LADDER = {5: (1, 2, 4, 8), 6: (2, 4, 8, 16), 7: (4, 8, 16, 32), 8: (8, 16, 32, 64)}
 BALL = Ball(norm="l2", radius=DELTA)

@@ -66,7 +66,7 @@ ABOUT = lab.About(
         ),
     },
 )
-NAME = "convergence/mnist_pairs searched"
+NAME = "convergence/mnist_pairs, new draws"
 SIGMA = "sin_cos"
 EACH = 4
 """Images of each digit."""

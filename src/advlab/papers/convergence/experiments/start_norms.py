@@ -78,7 +78,7 @@ ABOUT = lab.About(
         "A3c": ours("At m = 2048 it hardly grows with H: the exponent is within 0.1 of 0"),
     },
 )
-NAME = "convergence/start_norms"
+NAME = "convergence/start_norms, new draws"
 D = 5
 WIDTHS, DEPTHS, DRAWS = (128, 512, 2048), (1, 2, 4, 8), 30
 INTERVAL = 2 / 3, 4 / 3

@@ -92,7 +92,7 @@ ABOUT = lab.About(
         ),
     },
 )  # fmt: skip
-NAME = "generalization/descent_schedule decisive 2"
+NAME = "generalization/descent_schedule decisive 3"
 """Not the streams of the trials that chose sizes."""
 START, ROUNDING, STRONG = 0.5, 1e-9, 1.5
 DIMENSIONS, SAMPLES = (2, 4, 8, 16, 32), 10_000

@@ -130,7 +130,7 @@ ABOUT = lab.About(
         ),
     },
 )  # fmt: skip
-NAME = "generalization/sparse_recovery decisive 2"
+NAME = "generalization/sparse_recovery decisive 3"
 """Not the streams of the trials that chose sizes and constants."""
 RATE, LADDER = 0.8, (0.0, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
 MULTIPLES = (0.1, 0.25, 0.5, 0.75, 1.05, 1.25, 1.5, 2.0)

@@ -111,7 +111,7 @@ ABOUT = lab.About(
         ),
     },
 )  # fmt: skip
-NAME = "generalization/stopping_times decisive 2"
+NAME = "generalization/stopping_times decisive 3"
 """Not the stream of the trials that chose sizes and tolerances."""
 EPS, N, D, LARGE, ANY = (0.0, 0.1, 0.5), 20, 1000, 16_000, 1e-6
 LAZIEST, FRESH = 2**26, 4000

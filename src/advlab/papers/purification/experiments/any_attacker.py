@@ -63,7 +63,7 @@ LOCAL = 0.6
 """How much of their squared size weights may move and the change still be called local."""
 EVERY = 25
 """Steps from one probe of a training to the next."""
-NAME = "purification/any_attacker"
+NAME = "purification/any_attacker, new draws"
 
 ABOUT = lab.About(
     paper="purification",

@@ -131,7 +131,7 @@ ABOUT = lab.About(
     looks=3,
     claims=_claims(),
 )
-NAME = "purification/trends"
+NAME = "purification/trends, new draws"
 
 
 class Case(lab.Case):

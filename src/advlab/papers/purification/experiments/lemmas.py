@@ -67,7 +67,7 @@ from ._parts.two_phase_runs import columns, frozen
 
 PROBES = 60
 """How often the objective is measured in training against FGM."""
-NAME = "purification/lemmas"
+NAME = "purification/lemmas, new draws"
 STATED = {
     "C.2/1": ("ept+ and ept++", "Every neuron is in S_ept+ and in S_ept++"),
     "C.2/2": ("sure within sure", "S_sure(0) stays within S_sure(t)"),

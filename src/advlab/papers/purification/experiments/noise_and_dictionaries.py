@@ -61,7 +61,7 @@ JUDGED_AT = (1, 2, 3, 4)
 D, LONGER, RHO = 128, max(JUDGED_AT), 0.1
 PROBES = 5
 """How often the long clean training is probed per T_c."""
-NAME = "purification/noise_and_dictionaries"
+NAME = "purification/noise_and_dictionaries, new draws"
 
 ABOUT = lab.About(
     paper="purification",

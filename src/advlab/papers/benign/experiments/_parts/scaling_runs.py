@@ -27,7 +27,7 @@ Route = Literal["base", "n", "d", "mu", "alpha", "grid", "ratio", "inside"]
 Assumption 1."""
 SPEED = 2.0
 """eta d/n; line (4) of Assumption 1 wants less, 1/(C d n)."""
-STREAM = "benign/scaling_law, across the threshold"
+STREAM = "benign/scaling_law, new draws"
 
 
 class ScalingCase(lab.Case):

@@ -23,7 +23,7 @@ from ...reductions.low_rank_deep import LowRankDeep, descend
 from ...theory.linearised_optimum import linearised_optimum
 from .two_layer_runs import AttackName, maps
 
-NAME = "convergence/best_in_ball worst cases"
+NAME = "convergence/best_in_ball, new draws"
 DELTA = 0.15
 DATA = Sphere(n=6, d=3, separation=4 * DELTA)
 CAP = Cap(radius=DELTA)

@@ -23,7 +23,7 @@ from . import two_layer_runs
 from .regret_audit_runs import descent
 from .two_layer_runs import ACTIVATION, PASSES_PER_STEP, loss_under, train
 
-NAME = "convergence/corollary_end_to_end built"
+NAME = "convergence/corollary_end_to_end, new draws"
 FIT, BUILD, RATE, WIDTH = 7 / 20, 3 / 20, 1 / 8, 3 / 8
 """The shares of eps: the kernel function's robust loss, what the network made of it may lose, the
 step size's term, the width's term. Of what the first two leave over these two make m T smallest."""

@@ -1,5 +1,6 @@
 """The command `advlab`: one file per verb, imported only when that verb is called."""
 
+import inspect
 import sys
 from importlib import import_module
 from typing import Annotated, Any
@@ -44,8 +45,14 @@ def _imported(verb: str) -> Any:
     if isinstance(found, typer.Typer):
         return get_command(found)
     single = typer.Typer(add_completion=False)
-    single.command(verb)(found)
+    single.command(verb, help=_unwrapped(inspect.cleandoc(found.__doc__)))(found)
     return get_command(single)
+
+
+def _unwrapped(text: str) -> str:
+    """Each paragraph as one line, for the width of the terminal; those after \\b as they are."""
+    parts = text.split("\n\n")
+    return "\n\n".join(one if "\b" in one else " ".join(one.split("\n")) for one in parts)
 
 
 app = typer.Typer(cls=_Verbs)

@@ -45,7 +45,7 @@ ABOUT = lab.About(
     item="Theorem 2, Lemma 2",
     title="Theorem 2's schedule: descent, limit, and uniform convergence of gradients",
     seconds={"smoke": 2, "laptop": 60, "paper": 600},
-    looks=1,
+    looks=2,
     claims={
         "d1": theorem(
             "at the theorem's schedule |theta(T) - theta*|/v falls as n grows, at each eps",
@@ -92,7 +92,7 @@ ABOUT = lab.About(
         ),
     },
 )  # fmt: skip
-NAME = "generalization/descent_schedule decisive 3"
+NAME = "generalization/descent_schedule decisive 4"
 """Not the streams of the trials that chose sizes."""
 START, ROUNDING, STRONG = 0.5, 1e-9, 1.5
 DIMENSIONS, SAMPLES = (2, 4, 8, 16, 32), 10_000
@@ -129,7 +129,7 @@ def _stable(eps: float, xi: float) -> float:
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     smoke = scale == "smoke"
-    sizes = (1000, 4000) if smoke else (3000, 30_000, 300_000)
+    sizes = (1000, 4000) if smoke else (3000, 30_000, 300_000, 1_000_000)
     blocks = lab.blocks(seeds or {"smoke": 3, "laptop": 40, "paper": 100}[scale], 5)
     settings = []
     for n in sizes:

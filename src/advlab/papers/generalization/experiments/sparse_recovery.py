@@ -40,8 +40,8 @@ ABOUT = lab.About(
     paper="generalization",
     item="Theorem 9",
     title="Sparse recovery under attack: cone, curvature and error",
-    seconds={"smoke": 2, "laptop": 150, "paper": 900},
-    looks=1,
+    seconds={"smoke": 2, "laptop": 260, "paper": 900},
+    looks=2,
     claims={
         "t1": theorem(
             "wherever lambda > k, in every draw, the error lies in the cone: off the support it is "
@@ -114,7 +114,8 @@ ABOUT = lab.About(
             "the excess of the risk over R* by more than 1 %, at each n", "minimiser",
         ),
         "t17": empirical(
-            "and with equal entries", "minimiser",
+            "dense model with equal entries: such a tuned penalty lowers the excess as well, at "
+            "each n", "minimiser",
         ),
         "t18": theorem(
             "surrogate attack, xi/v^2 = 0.3, 1 and 2 over sqrt n: at lambda = "
@@ -130,7 +131,7 @@ ABOUT = lab.About(
         ),
     },
 )  # fmt: skip
-NAME = "generalization/sparse_recovery decisive 3"
+NAME = "generalization/sparse_recovery decisive 4"
 """Not the streams of the trials that chose sizes and constants."""
 RATE, LADDER = 0.8, (0.0, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
 MULTIPLES = (0.1, 0.25, 0.5, 0.75, 1.05, 1.25, 1.5, 2.0)
@@ -142,7 +143,7 @@ TUNING = 3
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     smoke = scale == "smoke"
     d, sizes = (100, (50, 100, 200)) if smoke else (500, (200, 500, 1000, 2000, 4000))
-    count = seeds or {"smoke": 3, "laptop": 20, "paper": 100}[scale]
+    count = seeds or {"smoke": 3, "laptop": 40, "paper": 100}[scale]
     middle = 100 if smoke else 800
     settings = [
         *({"part": "rate", "n": n, "d": d, "constant": RATE} for n in sizes),

@@ -372,6 +372,10 @@ def trends() -> Specimen:
             "as many more clean steps": Null(
                 over_d(radii={"adversarial": RADII["clean"][1]}), ("5.3b/radius/order", "5/gap")
             ),
+            "FGM that is overfitted as d grows": Null(
+                over_d(-0.3, 0.05, 0.1, {"adversarial": -0.4}, {"clean error, adversarial": 0.1}),
+                ("5.3/clean/falls", "6", "5.3b/radius/order", "5/gap"),
+            ),
             "clean networks as robust as 1/sqrt(k)": Null(
                 over_d(radii={"clean": -0.2}),
                 ("5.1c/radius/order", "5.3b/radius/order", "5/gap"),

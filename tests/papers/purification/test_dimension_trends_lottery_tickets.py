@@ -5,6 +5,7 @@ import pytest
 import torch
 from specimens_purification_others import over_d, tickets
 
+from advlab.attacks import FGM
 from advlab.papers.purification.experiments import dimension_trends, lottery_tickets
 from advlab.papers.purification.experiments._parts.presets import (
     PRESETS,
@@ -76,6 +77,21 @@ def smoke(module) -> pl.DataFrame:
         module.compute(case).with_columns(d=pl.lit(case.d)) for case in module.recipe("smoke")
     ]
     return pl.concat(frames, how="diagonal")
+
+
+def test_trends_train_against_fgm_at_the_full_radius_from_the_first_step(monkeypatch):
+    """Theorem 5.3b is about FGM: its step is always taken, and the radius does not grow."""
+    seen, train = [], SparseProblem.train_adversarial
+
+    def noted(problem, nets, *hooks, **settings):
+        seen.append((settings["attack"], problem.preset.warmup))
+        return train(problem, nets, *hooks, **settings)
+
+    monkeypatch.setattr(SparseProblem, "train_adversarial", noted)
+    case = dimension_trends.recipe("smoke")[0]
+    dimension_trends.compute(case)
+    assert seen == [(FGM(keep_worst=False), 0)]
+    assert case.preset.ball.radius == scaled(case.d).tau
 
 
 @pytest.mark.parametrize("module", [dimension_trends, lottery_tickets])

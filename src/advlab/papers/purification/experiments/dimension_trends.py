@@ -106,8 +106,8 @@ def _claims() -> dict[str, Claim]:
     return limits | falls | {
         "7/level": ours(f"At each d of the run the average dense part is between {LEVEL[0]} and "
                         f"{LEVEL[1]} times k/d"),
-        "6": ours("Over the d of the run the gap to the oracle of the robust accuracy after training "
-                  "against FGM falls: its slope against log d is below 0"),
+        "6": ours("Over the d of the run the gap to the oracle of the robust accuracy after "
+                  "training against FGM falls: its slope against log d is below 0"),
         "5.1c/radius/order": ours("Over the d of the run the radius at which half of the inputs of "
                                   "the clean network break, over sqrt(d)/k^2, has an exponent "
                                   f"below {SLACK}"),

@@ -198,8 +198,10 @@ def test_a_power_cut_while_a_run_is_replaced_leaves_the_old_the_new_or_none(
 def test_a_run_from_before_codes_were_recorded_has_none(store):
     path = written(store) / "run.json"
     record = json.loads(path.read_text())
-    del record["code"], record["data"], record["seal"]
+    for name in ("code", "data", "seal", "cpu", "memory"):
+        del record[name]
     path.write_text(json.dumps(record))
+    assert (store.read(POINT).cpu, store.read(POINT).memory) == (0.0, 0)
     assert (store.read(POINT).code, store.code(POINT)) == ("", "")
     assert store.code(Point(x=9.0)) is None
 

@@ -174,6 +174,8 @@ def run(
         failed=swept.failed,
         settings=_settings(cases),
         seconds=round(swept.seconds, 3),
+        cpu=round(swept.cpu, 3),
+        memory=swept.memory,
         versions=provenance.versions(),
         commit=provenance.commit(),
         finished=provenance.now(),

@@ -40,6 +40,8 @@ class ReadOnly(AdvlabError):
 class Stored:
     """A run as read back from disk: its rows and arrays, the time it took, and what made it.
 
+    `seconds` passed on the clock and `cpu` seconds were computed; `memory` is the most that the
+    process ever held, in bytes. Both are 0 where they are not recorded.
     `code` is the fingerprint of the code that computed the run, empty where none is recorded;
     `versions` and `commit` are those of that time. `data` are the data files that it read, with
     their checksums (`core.datafiles`). `sha256` is the checksum of its run.json, which holds the
@@ -49,6 +51,8 @@ class Stored:
     table: pl.DataFrame
     arrays: dict[str, np.ndarray]
     seconds: float
+    cpu: float = 0.0
+    memory: int = 0
     code: str = ""
     versions: dict[str, str] = field(default_factory=dict)
     commit: str = ""
@@ -81,7 +85,7 @@ class Store:
     lock, which the system releases when its holder dies.
 
     A run's folder has `case.json` (its settings), `metrics.parquet` (its rows),
-    `arrays.safetensors` (its arrays, if it has any) and `run.json`: the seconds it took, the
+    `arrays.safetensors` (its arrays, if it has any) and `run.json`: time and memory it took, the
     fingerprint of the code that computed it, versions, the commit, the data files that it read
     with their checksums, the time, the checksums of the other files and its own.
     `result-<scale>.json` carries its own checksum too.
@@ -166,6 +170,8 @@ class Store:
                 table,
                 safetensors.numpy.load(saved) if saved is not None else {},
                 seconds=float(run["seconds"]),
+                cpu=float(run.get("cpu", 0.0)),
+                memory=int(run.get("memory", 0)),
                 code=_text(run, "code"),
                 versions=dict(run.get("versions", {})),
                 commit=_text(run, "commit"),
@@ -184,6 +190,8 @@ class Store:
         seconds: float,
         code: str = "",
         data: DataRead | None = None,
+        cpu: float = 0.0,
+        memory: int = 0,
     ) -> None:
         """Store a run (its lock is held), all of it or nothing; it replaces an earlier one.
 
@@ -193,11 +201,15 @@ class Store:
             seconds: the time it took.
             code: the fingerprint of the code that computed it.
             data: the data files that it read, with their checksums.
+            cpu: the seconds of computing among these.
+            memory: the most that its process held, in bytes.
         """
         settings = json.dumps(case.model_dump(mode="json"), indent=2).encode()
         whole = {"case.json": settings, **files}
         about = {
             "seconds": round(seconds, 3),
+            "cpu": round(cpu, 3),
+            "memory": memory,
             "code": code,
             "versions": provenance.versions(),
             "commit": provenance.commit(),

@@ -13,6 +13,11 @@ from typing import Any, Literal, TypeGuard
 
 import polars as pl
 
+try:
+    import resource
+except ImportError:  # there is none on Windows
+    resource = None
+
 from ..core.datafiles import DataChanges, recording
 from ..core.errors import AdvlabError
 from ..core.fingerprint import code_fingerprint
@@ -33,14 +38,18 @@ _SHOWN = 4
 
 @dataclass(frozen=True)
 class Swept:
-    """The rows of every case that has a run, the cases that have none, and the compute time.
+    """The rows of every case that has a run, the cases that have none, and what computing took.
 
-    `runs` are the runs behind the rows, as keys and checksums; `made_by` says what computed them.
+    `seconds` and `cpu` are sums over runs, 0 where a run has none recorded; `memory` is the most
+    that one process held. `runs` are the runs behind the rows, as keys and checksums; `made_by`
+    says what computed them.
     """
 
     table: pl.DataFrame
     failed: list[Failure]
     seconds: float
+    cpu: float = 0.0
+    memory: int = 0
     runs: dict[str, str] = field(default_factory=dict)
     made_by: list[Maker] = field(default_factory=list)
 
@@ -313,19 +322,28 @@ def _settle(
             store.set_aside(case)
         work.check()
         began()
-        start = time.perf_counter()
+        start, cpu = time.perf_counter(), time.process_time()
         try:
             with one_thread(), sharing(store.root.parent, work.reuse), recording() as data:
                 files = encode(work.compute(case))
         except Exception as error:
             store.write_failure(case, error)
             return key, "failed"
-        store.write(case, files, time.perf_counter() - start, work.code, data)
+        seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
+        store.write(case, files, seconds, work.code, data, cpu=cpu, memory=_most_memory())
         return key, "computed"
 
 
+def _most_memory() -> int:
+    """The most bytes that this process has held at any time; 0 where the system does not say."""
+    if resource is None:
+        return 0
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return most if sys.platform == "darwin" else 1024 * most
+
+
 def _collect(cases: Iterable[Case], work: _Work, runs: dict[str, Stored]) -> Swept:
-    tables, failed, seconds = [], [], 0.0
+    tables, failed = [], []
     found: dict[str, Stored] = {}
     for case in cases:
         run = runs.get(case.key())
@@ -339,10 +357,12 @@ def _collect(cases: Iterable[Case], work: _Work, runs: dict[str, Stored]) -> Swe
                 continue
         found[case.key()] = run
         tables.append(with_settings(run.table, case.model_dump()))
-        seconds += run.seconds
     table = pl.concat(tables, how="diagonal_relaxed") if tables else pl.DataFrame()
     sums = {key: run.sha256 for key, run in found.items()}
-    return Swept(table, failed, seconds, sums, _makers(found.values()))
+    seconds = sum(run.seconds for run in found.values())
+    cpu = sum(run.cpu for run in found.values())
+    memory = max((run.memory for run in found.values()), default=0)
+    return Swept(table, failed, seconds, cpu, memory, sums, _makers(found.values()))
 
 
 def _makers(runs: Iterable[Stored]) -> list[Maker]:

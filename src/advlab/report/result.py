@@ -38,8 +38,10 @@ class Result(Config):
     """One experiment at one scale, complete enough to be shown without computing anything again.
 
     `versions` and `commit` are of the advlab that decided the claims; `made_by` says what computed
-    the runs, which may be older. `runs` are the runs it rests on: their keys, and the checksums of
-    their run.json. `source` is the name, module or file that was run.
+    the runs, which may be older. `seconds` is the time of all runs together, `cpu` what of it was
+    computing, `memory` the most bytes that one process held; 0 where not recorded. `runs` are the
+    runs it rests on: their keys, and the checksums of their run.json. `source` is the name, module
+    or file that was run.
     """
 
     experiment: str
@@ -53,6 +55,8 @@ class Result(Config):
     failed: list[Failure] = Field(default_factory=list)
     settings: dict[str, Any] = Field(default_factory=dict)
     seconds: float
+    cpu: float = 0.0
+    memory: int = 0
     versions: dict[str, str] = Field(default_factory=dict)
     commit: str = ""
     finished: str = ""

@@ -33,7 +33,7 @@ NETWORKS = {
     "FGM": (0.97, 0.78, 0.72, 0.4, 0.5, 0.65, 2.0, 0.4, 0.72),
     "PGD": (0.97, 0.75, 0.73, 0.41, 0.46, 0.66, 1.9, 0.4, 0.73),
 }
-UNDER = {f"under {name}": 0.2 for name in any_attacker.OWN}
+UNDER = {f"under {name}": 0.2 for name in any_attacker.OWN} | {"under random draw": 0.999}
 Changes = Mapping[str, Mapping[str, float]]
 
 
@@ -57,7 +57,7 @@ def any_attacker_specimen() -> Specimen:
     untrained = dict(zip(JUDGED[2:], NETWORKS["no attack"][2:], strict=True))
     nothing = dict.fromkeys(any_attacker.FOUND, untrained | {"own": 0.2, "clean": 1.0})
     treated = tuple(label for label in any_attacker.ABOUT.claims
-                    if label not in ("12/random", "order", "c"))  # fmt: skip
+                    if label not in ("a/random draw", "12/random", "order", "c"))  # fmt: skip
     robust = {"worst": 0.7, "own": 0.75, "clean": 0.97}
     return Specimen(
         table=attacked(),
@@ -74,6 +74,12 @@ def any_attacker_specimen() -> Specimen:
             ),
             "a worst case that was never robust": Null(
                 attacked({"transfer": {"best worst": 0.19}}), ("12/collapse",)
+            ),
+            "draws that break what is trained on them": Null(
+                attacked({"random draw": {"own": 0.55}}), ("a/random draw",)
+            ),
+            "draws that break the clean network": Null(
+                attacked({"clean network": {"under random draw": 0.6}}), ("a/random draw",)
             ),
             "FGM that is overfitted": Null(
                 attacked({"FGM": {"worst": 0.36, "certified": 0.0, "FGM floor": 0.01}}),
@@ -92,6 +98,9 @@ MADE = {
     causality.CLEAN: (1.0, 0.19, 9.7, 1.0),
     causality.CONTROL: (1.0, 0.17, 10.4, 1.0),
     causality.OTHER: (1.0, 0.19, 9.6, 1.0),
+    causality.MATCHED: (0.95, 0.13, 11.4, 1.0),
+    causality.OWN: (1.0, 0.13, 10.9, 1.0),
+    causality.SHORTER: (1.0, 0.41, 7.5, 1.0),
     causality.LENGTHS: (1.0, 0.6, 7.7, 1.0),
     causality.TAKEN: (0.97, 0.6, 2.0, 0.3),
     causality.REMOVED: (0.95, 0.58, -0.2, 0.0),
@@ -105,11 +114,15 @@ MADE = {
 SHOWN = ("clean", "worst", "dense over top", "largest part")
 
 
-def intervened(changes: Mapping[str, tuple] | None = None, slope: float = -0.3) -> pl.DataFrame:
+def intervened(
+    changes: Mapping[str, tuple] | None = None, slope: float = -0.3, size_error: float = 2e-7
+) -> pl.DataFrame:
     """One row per network and seed, some networks changed; doses with a slope."""
     rows = []
     for name, values in {**MADE, **(changes or {})}.items():
         numbers = {key: noisy(value) for key, value in zip(SHOWN, values, strict=True)}
+        if name in causality.MATCHES:
+            numbers["size error"] = noisy(size_error)
         rows.append(pl.DataFrame({"network": name, "d": 128, "seed": range(SEEDS), **numbers}))
     for dose in causality.DOSES:
         worst = noisy(0.6 + slope * dose, int(100 * dose))
@@ -123,16 +136,29 @@ def causality_specimen() -> Specimen:
     no_effect = {causality.REMOVED: same, causality.GIVEN: pure, causality.SHARED: pure,
                  causality.LENGTHS: same, causality.DIRECTIONS: pure}  # fmt: skip
     any_direction = {causality.OTHER: (0.95, 0.5, 9.0, 1.0), causality.NOISE: (0.9, 0.27, 1.9, 0.3)}
+    removed = MADE[causality.REMOVED]
+    by_size = dict.fromkeys((causality.MATCHED, causality.OWN), removed)
+    some = dict.fromkeys((causality.MATCHED, causality.OWN), (0.98, 0.3, 9.0, 1.0))
     elsewhere = {causality.FEWER: (0.97, 0.4, 1.9, 0.3),
                  causality.CONTROL: (1.0, 0.4, 8.0, 1.0)}  # fmt: skip
     return Specimen(
         table=intervened(),
-        measured=SHOWN,
-        chance={"clean": 0.5, "worst": 0.5, "dense over top": 5.0},
+        measured=(*SHOWN, "size error"),
+        chance={"clean": 0.5, "worst": 0.5, "size error": 0.3, "dense over top": 5.0},
         controls={
             "mixtures that do nothing": Null(
                 intervened(no_effect, 0.0),
-                ("remove", "transplant", "shared", "lengths", "dose", "clean"),
+                ("remove", "remove/matched", "remove/own", "remove/shorter", "transplant", "shared",
+                 "lengths", "dose", "clean"),
+            ),
+            "the size of what is taken does it": Null(
+                intervened(by_size), ("remove/matched", "remove/own")
+            ),
+            "a part of the gain by size alone": Null(
+                intervened(some), ("remove/matched", "remove/own")
+            ),
+            "shorter neurons do it": Null(
+                intervened({causality.SHORTER: removed}), ("remove/shorter",)
             ),
             "any direction would do": Null(
                 intervened(any_direction), ("remove/control", "transplant/control")
@@ -142,8 +168,12 @@ def causality_specimen() -> Specimen:
                 intervened({causality.PURE: same}), ("remove", "transplant", "recruits")
             ),
         },
-        bugs={"a direction that is not of length 1": Null(
-            intervened({causality.REMOVED: (0.95, 0.58, -0.2, 0.2)}), ("projection",))},
+        bugs={
+            "a direction that is not of length 1": Null(
+                intervened({causality.REMOVED: (0.95, 0.58, -0.2, 0.2)}), ("projection",)
+            ),
+            "a control that takes less": Null(intervened(size_error=0.02), ("same_size",)),
+        },
     )  # fmt: skip
 
 

@@ -60,6 +60,7 @@ def test_own_secants_and_their_floor_by_loops(shape):
             value += float(secant * now.slope[0, i, s]) / now.net.width
             kept += all(float(w @ centre) > BALL.radius * float(w.norm()) for w in (old, new))
         assert float(found[0, i]) == pytest.approx(value - gamma**2 * kept / now.net.width)
+        assert int(measures.kept_pairs(now, ETA)[0, i].sum()) == kept
     assert found.min() > -1e-12
 
 

@@ -36,7 +36,7 @@ ABOUT = lab.About(
     item="Appendix B, footnote 1",
     title="The inequalities of Appendix B and their constants",
     seconds={"smoke": 6, "laptop": 200, "paper": 1000},
-    looks=2,
+    looks=3,
     claims={
         "B7": theorem(
             f"||grad L_rob||_F/(sqrt(C1 d) + alpha) <= G_rob <= min(L_rob, 1), {EVERY}", NAME
@@ -71,6 +71,10 @@ ABOUT = lab.About(
         "B24": theorem(
             "they lie in [0, 1], and lambda_i(x~_i) is at least gamma^2 |A^i(t) and A^i(t+1)|/m, "
             f"{EVERY} t >= 1", NAME
+        ),
+        "kept": ours(
+            "and |A^i(t) and A^i(t+1)|/m, which may be 0 for all that the proposition says, is "
+            "above a quarter for every example at every step t >= 1", NAME
         ),
         "B31": theorem(
             "a_s y <w_s, x> > 0 for every neuron on every one of 100 fresh points (Corollary B.31 "
@@ -161,7 +165,12 @@ def assumptions(table: pl.DataFrame) -> list[Assumption]:
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     inside = _inside(table).filter("good")
     lemmas, footnote = (inside.filter(pl.col("kind") == one) for one in ("lemmas", "footnote"))
-    found = [_every(label, lemmas, *one) for label, one in _BOUNDS.items()]
+    found = [
+        _every(label, lemmas, *one).model_copy(update={"note": _used(lemmas, label)})
+        for label, one in _BOUNDS.items()
+    ]
+    kept = groups(lemmas, "kept", "activation", "pace")
+    found.append(CLAIMS.above("kept", kept, 0.25, what="the least |A^i(t) and A^i(t+1)|/m"))
     wrong = groups(lemmas, "secant error", "activation", "pace")
     found.append(CLAIMS.below("secants", wrong, 1e-10, what="error of the step by secants"))
     fast = lemmas.filter(pl.col("pace") == "fast")
@@ -210,6 +219,20 @@ def _every(label: str, rows: pl.DataFrame, holds: pl.Expr, what: str) -> Verdict
     """Of each seed, whether all its runs have it; not a number has not."""
     flags = rows.group_by("seed").agg(held=holds.fill_null(False).all()).sort("seed")["held"]
     return CLAIMS.every(label, flags, what=what)
+
+
+_COLUMNS = {"B7": ("B.7 gradient", "B.7 loss"), "B8": ("B.8", "B.8 low"), "B15": ("B.15",),
+            "B12": ("eq. 5", "B.12"), "loss": ("loss",), "averaged": ("averaged",),
+            "norm": ("B.16",), "B13": ("B.13",), "B32": ("B.32",), "B33": ("B.33",)}  # fmt: skip
+"""The shares of bounds that a claim is about."""
+
+
+def _used(rows: pl.DataFrame, label: str) -> str:
+    """How much of its bound a run uses, the largest of all; a small share says that it is loose."""
+    seen = {name: rows[name].drop_nulls().drop_nans() for name in _COLUMNS.get(label, ())}
+    shares = (f"{name} {max(values):.2g}" for name, values in seen.items() if len(values))
+    found = ", ".join(shares)
+    return f"the largest share of the bound that a run uses: {found}" if found else ""
 
 
 def _footnote(rows: pl.DataFrame) -> list[Verdict]:
@@ -283,6 +306,7 @@ OTHERS = {
     "secant low": ("Proposition B.24: λ_i of fresh points", "the least, at least 0"),
     "secant high": ("Proposition B.24: λ_i of fresh points", "the largest, at most 1"),
     "slack": ("Proposition B.24: λ_i less its floor", "the least, at least 0"),
+    "kept": ("Proposition B.24: |A^i(t) and A^i(t+1)|/m", "the least"),
     "secant error": ("Proposition B.24: the step by secants", "relative error"),
     "C2": ("Implied C_2 of eq. 5", "constant"),
     "C2 of B.12": ("Implied C_2 of Lemma B.12", "constant"),

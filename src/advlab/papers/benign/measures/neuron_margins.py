@@ -14,12 +14,16 @@ def open_pairs(now: Snapshot, net: Networks) -> Bool[Tensor, "R n m"]:
     return net.inner(now.data.x) > now.radius * net.weight.norm(dim=2)[:, None]
 
 
+def kept_pairs(now: Snapshot, eta: float) -> Bool[Tensor, "R n m"]:
+    """A(t) and A(t+1): the pairs that are open before and after a step."""
+    return open_pairs(now, now.net) & open_pairs(now, now.after(eta))
+
+
 def secant_floor(now: Snapshot, eta: float) -> Float[Tensor, "R n"]:
     """Proposition B.24: lambda_i(x~_i; W^t) less gamma^2 |A^i(t) and A^i(t+1)|/m, at least 0."""
     gamma = now.net.activation.gamma or 0.0
     own = secants(now, eta, now.x).diagonal(dim1=1, dim2=2)
-    kept = open_pairs(now, now.net) & open_pairs(now, now.after(eta))
-    return own - gamma**2 * kept.to(own).mean(2)
+    return own - gamma**2 * kept_pairs(now, eta).to(own).mean(2)
 
 
 def neuron_margins(net: Networks, test: Clusters) -> Float[Tensor, "R k"]:

@@ -37,7 +37,7 @@ from ...theory import (
 from .lemmas_runs import ATTACK
 from .regime_runs import RegimeCase
 
-STREAM = "benign/appendix_bounds, curvature terms"
+STREAM = "benign/appendix_bounds, open pairs"
 FEW = 100
 """Fresh points on which single steps are taken apart."""
 
@@ -118,6 +118,7 @@ def _at_a_step(case: AppendixCase, now: Snapshot, few: Clusters) -> dict[str, Te
         "secant low": secants.amin((1, 2)),
         "secant high": secants.amax((1, 2)),
         "secant floor": measures.secant_floor(now, case.eta).amin(1),
+        "kept": measures.kept_pairs(now, case.eta).double().mean(2).amin(1),
         "neuron margin": measures.neuron_margins(now.net, few).amin(1),
         "neuron size": measures.neuron_sizes(
             now.net, few, case.alpha, case.mu_norm, case.d, case.n
@@ -177,6 +178,7 @@ def _shares(case: AppendixCase, seen: dict[str, Tensor]) -> dict[str, Tensor]:
         "secant low": seen["secant low"].amin(0),
         "secant high": seen["secant high"].amax(0),
         "B.24": -seen["secant floor"][1:].amin(0),
+        "kept": seen["kept"][1:].amin(0),
         "aligned": seen["aligned"][1:].amin(0),
         "B.32": c8 / _c8(case, gamma, c0, smooth),
         "B.33": (least if smooth else 3 * gamma * c7 / 128 / c2) / margin,

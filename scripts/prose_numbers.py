@@ -7,7 +7,7 @@ A number is tied to its source by a comment behind it, which no reader sees:
     gives 55 %<!-- = purification/causality/remove --> of the gain, with an interval from
     52<!-- = 100 * low from purification/causality/remove --> to ...
 
-- `= CLAIM`: the number that the tables show for a claim (`scripts/measured.py`).
+- `= CLAIM`: the number that the tables show for a claim (`advlab.report.measured`).
 - `= EXPRESSION from CLAIM`: SQL over one row: value, low, high; hits and n of a share of
   replicates; measured, what the rule judges.
 - `= EXPRESSION from EXPERIMENT [where ... group by ...]`: SQL over the table in results/, one
@@ -29,10 +29,10 @@ from pathlib import Path
 
 import polars as pl
 import verdict_tables as tables
-from measured import measured
 
 from advlab.lab import summary
 from advlab.papers import EXPERIMENTS
+from advlab.report.measured import measured
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "results"

@@ -19,14 +19,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from measured import measured as quantity
-from measured import shown
-
 from advlab import lab
 from advlab.lab.summary import kept_result
 from advlab.papers import EXPERIMENTS
 from advlab.report import Result, Verdict
 from advlab.report.formatting import plural, scope, scope_parts
+from advlab.report.measured import measured as quantity
+from advlab.report.measured import shown
 from advlab.report.page import KINDS, OUTCOMES
 
 ROOT = Path(__file__).parent.parent
@@ -213,7 +212,8 @@ def written(text: str, sections: Mapping[str, str]) -> str:
 def sample(id: str) -> str:
     """A verdict as `advlab run --verbose` prints it."""
     one = verdicts(id.split("/")[0])[id]
-    rule = textwrap.wrap(f"measured {measured(one)}; rule: {one.rule}", 85)
+    found = quantity(one)
+    rule = textwrap.wrap(f"measured {shown(found)}; rule: {found.rule}", 85)
     lines = [
         f"{one.outcome}  {one.id}  {one.claim}  ({one.kind})",
         *(f"    {line}" for line in rule),

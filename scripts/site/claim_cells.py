@@ -8,11 +8,11 @@ import re
 from functools import cache
 
 from addresses import PACKAGE
-from measured import measured as quantity
-from measured import shown
 from verdict_tables import in_cell
 
 from advlab.report import Verdict, printed
+from advlab.report.measured import measured as quantity
+from advlab.report.measured import shown
 
 LEGEND = (
     "*Measured* is the number of the quantity named below it, with its 95 % interval; of several "

@@ -1,6 +1,7 @@
 """advlab run and advlab list, from arguments to what they print and leave on disk."""
 
 import json
+import re
 from pathlib import Path
 
 import polars as pl
@@ -10,6 +11,7 @@ import toy_numpy
 
 from advlab import lab, papers
 from advlab.cli import main
+from advlab.lab import provenance
 
 TOY = str(Path(toy.__file__))
 
@@ -63,6 +65,81 @@ def test_a_run_leaves_figure_table_and_page_and_says_where(tmp_path, capsys, mon
     assert called(*arguments, "--quiet") == 0
     assert capsys.readouterr().out == ""
     assert called(*arguments, "--quiet", "--verbose") == 2
+
+
+CLAIMS = """
+import polars as pl
+from advlab import lab
+from advlab.report import Claims
+from advlab.report.charts import points
+
+ABOUT = lab.About(
+    paper="toy", item="Figure 1", title="Words that go on",
+    claims={"a": "Most numbers are positive", "b": "and more than 0.9 of them above 1",
+            "c": "and none is above 9"},
+    seconds={"smoke": 1, "laptop": 1},
+)
+
+
+class Case(lab.Case):
+    pass
+
+
+def recipe(scale, seeds=None):
+    return [Case(**block) for block in lab.blocks(seeds or 4, 4)]
+
+
+def compute(case):
+    return pl.DataFrame({"seed": list(case.seeds), "x": [2.0] * case.replicates})
+
+
+def figure(table):
+    return points(table, "seed", "x")
+
+
+def verdicts(table):
+    claims = Claims(ABOUT.claims)
+    return [
+        claims.below("c", 2.0, 1, what="largest number"),
+        claims.above("b", {"all": 0.2, "half": 0.1}, 0, what="what is left to the bound"),
+        claims.above("a", 1.0, 0.5, what="share"),
+    ]
+"""
+
+
+def test_a_refuted_claim_that_goes_on_stands_behind_the_ones_it_continues(
+    tmp_path, capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "250")
+    (tmp_path / "goes_on.py").write_text(CLAIMS)
+    arguments = ("run", tmp_path / "goes_on.py", "--jobs", 1, "--out", tmp_path / "runs")
+    assert called(*arguments) == 0
+    assert (
+        "refuted c: and none is above 9 [continues a: Most numbers are positive; "
+        "b: and more than 0.9 of them above 1]" in capsys.readouterr().out
+    )
+    assert called(*arguments, "--json") == 0
+    (line,) = capsys.readouterr().out.splitlines()
+    names = [one["id"].rpartition("/")[2] for one in json.loads(line)["verdicts"]]
+    assert names == ["a", "b", "c"]  # as they are claimed, not as they were decided
+
+
+def test_verbose_tells_the_quantity_of_the_claim(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "250")
+    text = CLAIMS.replace('"all": 0.2, "half": 0.1', '"share, above 0.5": 0.2, "gap below 2": 1.1')
+    (tmp_path / "own_unit.py").write_text(text)
+    arguments = ("run", tmp_path / "own_unit.py", "--jobs", 1, "--out", tmp_path / "runs")
+    assert called(*arguments, "--verbose") == 0
+    said = capsys.readouterr().out
+    assert "measured 0.7; rule: share is above 0.5, the worst of 2 such bounds" in said
+    assert "what is left" not in said
+
+
+def test_the_page_of_a_run_names_the_machine(tmp_path, capsys):
+    assert called("run", TOY, "--seeds", 2, "--jobs", 1, "--out", tmp_path) == 0
+    (page,) = tmp_path.rglob("report.html")
+    assert f"<dt>machine</dt><dd>{provenance.machine()}</dd>" in page.read_text()
+    assert re.fullmatch(r"\S.*, \d+ cores?, \S.*", provenance.machine())
 
 
 def test_smoke_prints_no_verdicts(tmp_path, capsys, monkeypatch):

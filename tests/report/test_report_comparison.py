@@ -54,7 +54,8 @@ def test_settings_that_differ_are_named():
 def test_the_verb_writes_a_page_and_fails_if_verdicts_changed(tmp_path, capsys):
     old = convergence()
     flipped = old.verdicts[0].model_copy(update={"outcome": "refuted"})
-    new = old.model_copy(update={"verdicts": [flipped, *old.verdicts[1:]], "commit": "abc"})
+    made = {"commit": "abc", "machine": "Xeon, 8 cores"}
+    new = old.model_copy(update={"verdicts": [flipped, *old.verdicts[1:]], **made})
     stores = {"before": [old, lasso()], "after": [new, quick()], "same": [old, lasso()]}
     for name, results in stores.items():
         for result in results:
@@ -71,6 +72,7 @@ def test_the_verb_writes_a_page_and_fails_if_verdicts_changed(tmp_path, capsys):
     assert "the verdict changed" in page
     assert "1 of 5 claims moved" in page
     assert "<td>f6fc3e6</td><td>abc, f6fc3e6</td>" in page
+    assert "machine</th><td>none</td><td>Xeon, 8 cores</td>" in page
     verb.report([tmp_path / "before", tmp_path / "same"], to=to)
     with pytest.raises(AdvlabError, match="3 folders"):
         verb.report([*folders, tmp_path], to=to)

@@ -13,8 +13,10 @@ from sample_results import KNOWN, convergence, lasso, quick, results
 
 from advlab.core.errors import AdvlabError
 from advlab.report import Assumption, Failure, Maker, Scope
+from advlab.report.continued import continued, in_brackets
 from advlab.report.findings import Finding, load
 from advlab.report.page import render, write_report
+from advlab.report.printed import Printed, Prints
 from advlab.report.symbols import typeset
 
 
@@ -84,13 +86,54 @@ def test_a_verdict_shows_claim_rule_number_interval_and_outcome(page):
     fig5 = page.text[page.text.index("Figure 5: adversarial training reaches") :]
     assert (
         "supported ours The adversarial risk ends within 1 % of the optimum. 0.002951 0.002828 to "
-        "0.003073 Rule mean over replicates of excess risk over the variance of y is below 0.01, "
+        "0.003073 excess risk over the variance of y ( ε = 0) Rule mean over replicates of "
+        "excess risk over the variance of y is below 0.01, "
         "in each of 3 groups" in fig5
     )
     assert "Name generalization/fig5/4 " in fig5
     assert "undecided ours The bias vanishes. not measured Rule" in fig5
     strips = [attrs["aria-label"] for _, attrs in page.tags if "strip" in attrs.get("class", "")]
     assert "measured 0.002951, interval 0.002828 to 0.003073, threshold 0.01" in strips
+
+
+def test_the_numbers_of_a_card_are_in_the_unit_of_its_claim():
+    one = convergence()
+    left = one.verdicts[0].model_copy(
+        update={
+            "measured": 0.1,
+            "low": 0.05,
+            "high": 0.15,
+            "rule": "mean over replicates of what is left to the bound is above 0, in each of 2 "
+            "groups (whole 95 % interval)",
+            "note": "share of neurons, above a half, the worst of 2; 20 replicates",
+        }
+    )
+    prints = Prints(numbers={one.name(left): Printed(printed="0.8", where="Section 2", value=0.8)})
+    results = [one.model_copy(update={"verdicts": [left]}), quick()]
+    page = Page(render(results, {}, prints=prints))
+    assert "0.8 (Section 2) 0.6 0.55 to 0.65 share of neurons; asked: above a half" in page.text
+    assert "0.6 0.55 to 0.65 share of neurons paper: 0.8 Rule mean over replicates of" in page.text
+    assert "what is left to the bound" not in page.text
+    assert "; 0.1 is left to the bound" in page.text
+
+
+def test_a_claim_that_goes_on_stands_below_the_ones_it_continues():
+    words = (
+        *("Most neurons turn", "and keep theta above 0.8", "more than half of them"),
+        *("xi = 0 hurts", "with xi = 1 every run ends", "without any new ones", "and on eps"),
+    )
+    one = convergence()
+    verdicts = [
+        one.verdicts[0].model_copy(update={"id": str(place), "claim": claim})
+        for place, claim in enumerate(words)
+    ]
+    found = [[each.id for each in before] for before in continued(verdicts)]
+    assert found == [[], ["0"], ["0", "1"], [], [], ["4"], ["4", "5"]]
+    page = Page(render([one.model_copy(update={"verdicts": verdicts})], {}))
+    assert "Most neurons turn; and keep θ above 0.8 … more than half of them" in page.text
+    cards = [attrs["data-words"] for _, attrs in page.tags if "data-outcome" in attrs]
+    assert cards[2].split() == [*words[0].split(), *words[1].split(), *words[2].split()]
+    assert in_brackets(()) == ""
 
 
 def test_a_known_finding_is_inside_its_verdict(page):

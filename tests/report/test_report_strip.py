@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advlab.report import Claims
-from advlab.report.strip import WIDTH, allowed, strip
+from advlab.report import Claims, Verdict
+from advlab.report.measured import allowed
+from advlab.report.strip import WIDTH, strip
 
 NUMBERS = st.floats(-1e6, 1e6, allow_subnormal=False).map(lambda x: float(f"{x:.5g}"))
 
@@ -53,3 +54,19 @@ def test_dot_and_threshold_keep_their_order_inside_the_strip(values, bound):
 def test_nothing_measured_has_no_strip():
     assert strip(decided("below", [1.0, None], 2.0)) == ""
     assert strip(Claims({"a": "w"}).trend("a", [1.0, 2.0, 3.0], what="slope")) == ""
+
+
+def test_a_strip_is_in_the_unit_of_the_claim():
+    verdict = Verdict(
+        id="a",
+        claim="c",
+        outcome="supported",
+        measured=0.1,
+        low=0.05,
+        high=0.15,
+        rule="mean over replicates of what is left to the bound is above 0 (whole 95 % interval)",
+        note="share, above 0.5; 5 replicates",
+    )
+    said = re.search('aria-label="([^"]*)"', strip(verdict, 0.8))
+    assert said
+    assert said[1] == ("measured 0.6, interval 0.55 to 0.65, threshold 0.5, the paper prints 0.8")

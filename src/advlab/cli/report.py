@@ -231,10 +231,12 @@ def _natural(name: str) -> list[tuple[str, int]]:
 
 
 def _surprises(results: "Sequence[Result]", known: "Mapping[str, Finding]") -> list[str]:
+    from ..report.continued import continued, in_brackets
+
     return [
-        f"{result.name(verdict)}: {verdict.claim}"
+        f"{result.name(verdict)}: {verdict.claim}{in_brackets(before)}"
         for result in results
-        for verdict in result.verdicts
+        for verdict, before in zip(result.verdicts, continued(result.verdicts), strict=True)
         if verdict.outcome == "refuted" and result.name(verdict) not in known
     ]
 

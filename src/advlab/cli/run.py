@@ -199,15 +199,26 @@ def _print_result(result: "Result", files: list[Path], verbose: bool) -> None:
         _print_verdicts(result, console)
     else:
         console.print(_counted(result))
-        for verdict in [one for one in result.verdicts if one.outcome == "refuted"][:_SHOWN]:
-            line = Text("  refuted ", style=_COLOURS["refuted"])
-            console.print(line.append(f"{verdict.id}: {verdict.claim}", style="default"))
+        for line in _refuted(result)[:_SHOWN]:
+            head = Text("  refuted ", style=_COLOURS["refuted"])
+            console.print(head.append(line, style="default"))
     for name in ("figure.svg", "report.html"):
         for path in files:
             if path.name == name:
                 # A path is to be clicked or copied, so it is never folded.
                 print(f"  {name.partition('.')[0]:<8}{path}")
     console.print()
+
+
+def _refuted(result: "Result") -> list[str]:
+    """The claims that were refuted, with those that their words continue."""
+    from ..report.continued import continued, in_brackets
+
+    return [
+        f"{verdict.id}: {verdict.claim}{in_brackets(before)}"
+        for verdict, before in zip(result.verdicts, continued(result.verdicts), strict=True)
+        if verdict.outcome == "refuted"
+    ]
 
 
 def _counted(result: "Result") -> Any:
@@ -227,6 +238,7 @@ def _print_verdicts(result: "Result", console: Any) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
+    from ..report.measured import measured, shown
     from .report import printed
 
     numbers = printed().numbers
@@ -234,10 +246,8 @@ def _print_verdicts(result: "Result", console: Any) -> None:
         head = Text(f"{verdict.outcome:<10}", style=_COLOURS[verdict.outcome])
         head.append(f" {verdict.id}  ", style="dim").append(verdict.claim, style="default")
         head.append(f"  ({verdict.kind})", style="dim")
-        interval = (
-            "" if verdict.low is None else f" [{_short(verdict.low)}, {_short(verdict.high)}]"
-        )
-        detail = f"measured {_short(verdict.measured)}{interval}; rule: {verdict.rule}"
+        found = measured(verdict)
+        detail = f"measured {shown(found)}; rule: {found.rule}"
         console.print(Padding(head, (0, 0, 0, 2)))
         console.print(Padding(Text(detail, style="dim"), (0, 0, 0, 13)))
         paper = numbers.get(result.name(verdict))
@@ -246,10 +256,6 @@ def _print_verdicts(result: "Result", console: Any) -> None:
             console.print(Padding(Text(words, style="dim"), (0, 0, 0, 13)))
         if verdict.note:
             console.print(Padding(Text(verdict.note, style="dim"), (0, 0, 0, 13)))
-
-
-def _short(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
 
 
 def _say(text: str) -> None:

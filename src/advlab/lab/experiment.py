@@ -177,6 +177,7 @@ def run(
         cpu=round(swept.cpu, 3),
         memory=swept.memory,
         versions=provenance.versions(),
+        machine=provenance.machine(),
         commit=provenance.commit(),
         finished=provenance.now(),
         source=experiment.source or "",
@@ -222,6 +223,9 @@ def _decide(
         reduced=about.reduced.get(scale, ""),
         looks=about.looks,
     )
+    order = {label: place for place, label in enumerate(about.claims)}
+    # Words such as "and on more than half" go on with the claim before.
+    verdicts = sorted(verdicts, key=lambda one: order.get(one.id, len(order)))
     verdicts = [
         within_scope(verdict, scope, about.claims[verdict.id].needs)
         if verdict.id in about.claims

@@ -1,6 +1,8 @@
-"""Where a number came from: versions of what computed it, and the commit of the source."""
+"""Where a number came from: what computed it, in which versions, and the commit of the source."""
 
+import os
 import platform
+import re
 import subprocess
 from datetime import UTC, datetime
 from functools import cache
@@ -20,6 +22,25 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "none"
     return found
+
+
+@cache
+def machine() -> str:
+    """The processor, its cores and the system: "AMD EPYC, 2 cores, Linux x86_64"."""
+    cores = os.cpu_count() or 1
+    kind, system = platform.machine(), platform.system()
+    processor = _processor() or platform.processor() or kind
+    count = "1 core" if cores == 1 else f"{cores} cores"
+    return f"{processor}, {count}, {system} {kind}".strip()
+
+
+def _processor() -> str:
+    """The model that the system names; empty where it names none."""
+    try:
+        found = re.search(r"^model name\s*: (.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    except OSError:  # there is no such file but on Linux
+        return ""
+    return " ".join(found[1].split()) if found else ""
 
 
 @cache

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from .formatting import interval, setting
+from .formatting import setting
+from .measured import measured
 from .page import environment, frame, write_page
 from .result import Result
 from .strip import strip
@@ -104,7 +105,7 @@ def write_comparison(
 
 
 def makers(first: Sequence[Result], second: Sequence[Result]) -> list[tuple[str, str, str]]:
-    """What made two stores: versions, commits, scales and days, those that are the same too."""
+    """What made two stores: machines, versions, commits, scales and days, also the same ones."""
     return [
         (name, old, new)
         for name, (old, new) in _joined(_made(first), _made(second)).items()
@@ -117,7 +118,8 @@ def _made(results: Sequence[Result]) -> dict[str, str]:
     for result in results:
         commit, _, dirty = result.commit.partition("-")
         commit = "-".join(filter(None, (commit[:10], dirty)))
-        about = {"commit": commit, "scale": result.scale, "finished": result.finished[:10]}
+        about = {"machine": result.machine, "commit": commit, "scale": result.scale}
+        about["finished"] = result.finished[:10]
         for name, value in {**about, **result.versions}.items():
             if value:
                 found.setdefault(name, {})[value] = None
@@ -175,7 +177,7 @@ def _shown(pair: Pair) -> dict[str, Any]:
             {
                 "row": row,
                 "sides": [
-                    {"verdict": one, "strip": strip(one), "interval": interval(one)}
+                    {"verdict": one, "strip": strip(one), "measured": measured(one)}
                     if one
                     else None
                     for one in (row.a, row.b)

@@ -17,11 +17,11 @@ def number(value: float | None) -> str:
     return f"{digits} × 10{str(int(power)).translate(_RAISED)}" if power else digits
 
 
-def interval(verdict: Verdict) -> str:
+def interval(low: float | None, high: float | None) -> str:
     """From where to where; empty if there is none, or it is a point."""
-    if verdict.low is None or verdict.high is None or verdict.low == verdict.high:
+    if low is None or high is None or low == high:
         return ""
-    return f"{number(verdict.low)} to {number(verdict.high)}"
+    return f"{number(low)} to {number(high)}"
 
 
 def scope(verdict: Verdict) -> str:

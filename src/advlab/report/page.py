@@ -21,7 +21,9 @@ from ..core.files import write_text
 from ..core.progress import duration
 from . import colours, figure, formatting, prose
 from .bibliography import Paper
+from .continued import continued
 from .findings import Finding
+from .measured import measured
 from .printed import Prints
 from .result import Result
 from .strip import strip
@@ -239,7 +241,10 @@ def _entry(
 def _cards(
     result: Result, shared: str, known: Mapping[str, Finding], prints: Prints
 ) -> list[dict[str, Any]]:
-    cards = [_card(result, verdict, shared, known, prints) for verdict in result.verdicts]
+    cards = [
+        {**_card(result, verdict, shared, known, prints), "before": before}
+        for verdict, before in zip(result.verdicts, continued(result.verdicts), strict=True)
+    ]
     seen: Counter[str] = Counter()
     for card in cards:
         seen[card["name"]] += 1
@@ -259,7 +264,7 @@ def _card(
         "verdict": verdict,
         "strip": strip(verdict, printed.value if printed else None),
         "printed": printed,
-        "interval": formatting.interval(verdict),
+        "measured": measured(verdict),
         "scope": "" if scope == shared else scope,
         "finding": known.get(name),
     }
@@ -281,7 +286,7 @@ def environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.globals["plural"] = formatting.plural
+    environment.globals |= {"plural": formatting.plural, "interval": formatting.interval}
     environment.filters |= {
         "duration": duration,
         "markdown": prose.markdown,

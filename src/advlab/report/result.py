@@ -7,6 +7,7 @@ from pydantic import Field
 from ..core.config import Config
 from ..core.display import html_table
 from ..core.seal import Unsealed, seal, unseal
+from .measured import measured, shown
 from .verdict import Verdict
 
 FILES = ("figure.svg", "figure.png", "table.csv", "report.html")
@@ -37,11 +38,11 @@ class Maker(Config):
 class Result(Config):
     """One experiment at one scale, complete enough to be shown without computing anything again.
 
-    `versions` and `commit` are of the advlab that decided the claims; `made_by` says what computed
-    the runs, which may be older. `seconds` is the time of all runs together, `cpu` what of it was
-    computing, `memory` the most bytes that one process held; 0 where not recorded. `runs` are the
-    runs it rests on: their keys, and the checksums of their run.json. `source` is the name, module
-    or file that was run.
+    `versions`, `machine` and `commit` are of the advlab that decided the claims; `made_by` says
+    what computed the runs, which may be older. `seconds` is the time of all runs together, `cpu`
+    what of it was computing, `memory` the most bytes that one process held; 0 where not recorded.
+    `runs` are the runs it rests on: their keys, and the checksums of their run.json. `source` is
+    the name, module or file that was run.
     """
 
     experiment: str
@@ -58,6 +59,7 @@ class Result(Config):
     cpu: float = 0.0
     memory: int = 0
     versions: dict[str, str] = Field(default_factory=dict)
+    machine: str = ""
     commit: str = ""
     finished: str = ""
     source: str = ""
@@ -74,7 +76,7 @@ class Result(Config):
         """What notebooks show: a line per verdict."""
         rows = {
             f"{one.id}: {one.claim}": f"{one.words} ({one.kind})"
-            + ("" if one.measured is None else f", measured {one.measured:.4g}")
+            + ("" if one.measured is None else f", measured {shown(measured(one))}")
             for one in self.verdicts
         }
         return html_table(f"{self.experiment} ({self.scale}, {self.seeds} seeds)", rows)

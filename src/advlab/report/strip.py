@@ -1,47 +1,18 @@
 """A verdict as a strip: the numbers that satisfy the rule, and where the interval lies."""
 
 import math
-import re
 from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from .formatting import number
+from .formatting import interval, number
+from .measured import Measured, measured
 from .verdict import Verdict
 
 WIDTH, HEIGHT = 200, 30
 _EDGE = 8
-_NUMBER = r"([-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|inf|nan))"
 _LOG_FROM = 30.0
 """Where numbers differ by more than this factor, the strip is logarithmic."""
-
-
-def allowed(rule: str) -> tuple[float, float] | None:
-    """The ends of what satisfies a rule, as `Claims` words it; None if it asks for nothing.
-
-    Args:
-        rule: the words of a verdict's rule. Of several bounds in them the last is the rule's own.
-
-    Example:
-        allowed("mean over replicates of the risk is below 0.2")  # (-inf, 0.2)
-    """
-    found: list[tuple[int, tuple[float, float]]] = []
-    for pattern, ends in _ENDS:
-        matches = re.finditer(pattern, rule)
-        found += [(one.start(), ends(*map(float, one.groups()))) for one in matches]
-    if not found:
-        return None
-    return max(found)[1]
-
-
-_ENDS = (
-    (rf"is below {_NUMBER}(?![^,(]* holds)", lambda high: (-math.inf, high)),
-    (rf"is above {_NUMBER}(?![^,(]* holds)", lambda low: (low, math.inf)),
-    (rf"is between {_NUMBER} and {_NUMBER}", lambda low, high: (low, high)),
-    (rf"is within {_NUMBER} of {_NUMBER}", lambda off, at: (at - off, at + off)),
-    (rf"holds in at least {_NUMBER} % of replicates", lambda share: (share / 100, math.inf)),
-    (r"holds in every replicate", lambda: (0.8, math.inf)),
-)
 
 
 def strip(verdict: Verdict, printed: float | None = None) -> Markup:
@@ -49,17 +20,18 @@ def strip(verdict: Verdict, printed: float | None = None) -> Markup:
 
     Args:
         verdict: with a rule as `Claims` words it.
-        printed: what the paper prints, in the unit of the verdict; drawn as a triangle.
+        printed: what the paper prints, in the unit of the claim; drawn as a triangle.
     """
-    ends = allowed(verdict.rule)
-    if verdict.measured is None or ends is None or not math.isfinite(verdict.measured):
+    found = measured(verdict)
+    ends = found.region
+    if found.value is None or ends is None or not math.isfinite(found.value):
         return Markup("")
-    low = verdict.measured if verdict.low is None else verdict.low
-    high = verdict.measured if verdict.high is None else verdict.high
+    low = found.value if found.low is None else found.low
+    high = found.value if found.high is None else found.high
     bounds = [end for end in ends if math.isfinite(end)]
     if not all(map(math.isfinite, (low, high))) or not bounds:
         return Markup("")
-    seen = [low, verdict.measured, high, *bounds, *([] if printed is None else [printed])]
+    seen = [low, found.value, high, *bounds, *([] if printed is None else [printed])]
     axis = _Axis.around(seen, share="holds in" in verdict.rule)
     shade = [axis.at(end) for end in ends]
     inner = Markup('<rect class="yes" x="{:.1f}" y="9" width="{:.1f}" height="12" rx="2"/>').format(
@@ -70,23 +42,22 @@ def strip(verdict: Verdict, printed: float | None = None) -> Markup:
     )
     line = axis.at(low), axis.at(high)
     inner += Markup('<path class="interval" d="M{:.1f} 15H{:.1f}"/>').format(*line)
-    inner += Markup('<circle cx="{:.1f}" cy="15" r="4"/>').format(axis.at(verdict.measured))
+    inner += Markup('<circle cx="{:.1f}" cy="15" r="4"/>').format(axis.at(found.value))
     if printed is not None:
         inner += Markup('<path class="printed" d="M{:.1f} 8l-4 -7h8z"/>').format(axis.at(printed))
     return Markup(
         '<svg class="strip {}" viewBox="0 0 {} {}" role="img" aria-label="{}">'
         '<rect class="track" x="0" y="9" width="{}" height="12" rx="2"/>{}</svg>'
-    ).format(verdict.outcome, WIDTH, HEIGHT, spoken(verdict, bounds, printed), WIDTH, inner)
+    ).format(verdict.outcome, WIDTH, HEIGHT, spoken(found, bounds, printed), WIDTH, inner)
 
 
-def spoken(verdict: Verdict, bounds: list[float], printed: float | None = None) -> str:
+def spoken(found: Measured, bounds: list[float], printed: float | None = None) -> str:
     """What the strip shows, for those who hear it."""
-    interval = ""
-    if verdict.low is not None and verdict.high is not None and verdict.low != verdict.high:
-        interval = f", interval {number(verdict.low)} to {number(verdict.high)}"
+    between = interval(found.low, found.high)
+    between = f", interval {between}" if between else ""
     ends = " and ".join(number(bound) for bound in bounds)
     paper = "" if printed is None else f", the paper prints {number(printed)}"
-    return f"measured {number(verdict.measured)}{interval}, threshold {ends}{paper}"
+    return f"measured {number(found.value)}{between}, threshold {ends}{paper}"
 
 
 @dataclass(frozen=True)

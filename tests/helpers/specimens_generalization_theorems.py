@@ -204,9 +204,9 @@ def proportional() -> Specimen:
 
 
 def schedule() -> Specimen:
-    sizes = {3000: (0.58, 8), 30_000: (0.24, 20), 300_000: (0.09, 55)}
+    sizes = {1000: (0.87, 5), 30_000: (0.24, 20), 1_000_000: (0.055, 95)}
     parts = [
-        cross(schedule=["theorem"], n=[n], eps=[0.3, 1.5], xi=[xi], lr=[0.05], steps=[steps],
+        cross(schedule=["theorem"], n=[n], eps=[0.3, 1.5], xi=[xi], lr=[0.01], steps=[steps],
               seed=SEEDS, step=range(steps + 1))
         for n, (xi, steps) in sizes.items()
     ]  # fmt: skip
@@ -215,51 +215,57 @@ def schedule() -> Specimen:
               step=range(21))
         for name in ("large step", "xi = 0")
     ]  # fmt: skip
-    parts += [cross(schedule=["none"], n=[descent_schedule.SAMPLES],
-                    d=descent_schedule.DIMENSIONS, eps=[0.3, 1.5], xi=[0.24], seed=SEEDS,
-                    step=[0])]  # fmt: skip
+    parts += [
+        cross(schedule=["none"], n=[n], xi=[xi], eps=[0.3, 1.5], seed=SEEDS, step=[0],
+              d=descent_schedule.DIMENSIONS if n == 30_000 else [2])
+        for n, (xi, _) in sizes.items()
+    ]  # fmt: skip
     rows = pl.concat(parts, how="diagonal").with_columns(pl.col("d").fill_null(2))
     step, n = pl.col("step").cast(float), pl.col("n").cast(float)
-    d = pl.col("d").cast(float)
+    d, xi = pl.col("d").cast(float), pl.col("xi")
     on = pl.col("schedule") == "theorem"
     once = pl.Series(1 + 0.02 * ((rows["seed"].to_numpy() * 7) % 5 - 2.0))
     zigzag = pl.when(on).then(0.0).otherwise(0.1 * (-1.0) ** step)
+    left = 20 / n.sqrt() * once
     good = rows.with_columns(
-        surrogate=2 + 0.7**step + zigzag,
+        surrogate=2 + left + 0.7**step + zigzag,
+        least=2.0,
         potential=2.2 + 0.7**step,
         distance=10 / n.sqrt() * wobble(rows, 0.02),
-        gradient=0.5 * 0.8**step + 0.01,
+        gradient=0.5 * 0.8**step + 0.2 * xi,
         frozen=0.5 * 0.8**step,
-        gap=0.005,
-        deviation=1 / n.sqrt(),
+        gap=0.2 * xi,
+        deviation=0.1 / n.sqrt(),
         lemma2=20 / n.sqrt() * (d / 2).sqrt() * once,
-        rest=1.0,
         v=2**0.5,
     )
     start = pl.col("potential").first().over("schedule", "n", "eps", "seed", order_by="step")
     rising = pl.col("potential") + 5.0 * (pl.col("step") == 4).cast(float)
+    # Within (10), which allows eta delta B_2, and outside its sharp form.
+    rests = pl.when(step > 8).then(2.2 + 0.7**8).otherwise("potential")
+    ends = 2 + 0.7**step
     return Specimen(
         good,
-        measured=("surrogate", "potential", "distance", "lemma2", "rest"),
-        chance={"rest": 0.5},
+        measured=("surrogate", "potential", "distance", "lemma2", "gap", "deviation"),
         controls={
             "a step beyond the stable one": Null(
-                when(good, on, surrogate=2 + 0.7**step + 0.1 * (-1.0) ** step), ("d2",)
+                when(good, on, surrogate=ends + 0.1 * (-1.0) ** step), ("d2",)
             ),
             "one run that rises once": Null(
-                when(good, on & (pl.col("seed") == 2) & (pl.col("step") == 7), surrogate=3.5),
+                when(good, on & (pl.col("seed") == 2) & (pl.col("step") == 3), surrogate=3.5),
                 ("d2",),
             ),
-            "the schedule in the controls too": Null(
-                when(good, ~on, surrogate=2 + 0.7**step), ("d3",)
-            ),
-            "a potential that jumps": Null(good.with_columns(potential=rising), ("d4",)),
-            "a potential that stays": Null(good.with_columns(potential=start), ("d4",)),
+            "the schedule in the controls too": Null(when(good, ~on, surrogate=ends), ("d3",)),
+            "a potential that jumps": Null(good.with_columns(potential=rising), ("d4", "d4s")),
+            "a potential that stays": Null(good.with_columns(potential=start), ("d4", "d4s")),
             "a potential that rises as it should fall": Null(
-                good.with_columns(potential=2 * start - pl.col("potential")), ("d4",)
+                good.with_columns(potential=2 * start - pl.col("potential")), ("d4", "d4s")
             ),
             "one run whose potential stays": Null(
-                when(good, pl.col("seed") == 3, potential=start), ("d4",)
+                when(good, pl.col("seed") == 3, potential=start), ("d4", "d4s")
+            ),
+            "a potential that stays from the ninth iteration": Null(
+                good.with_columns(potential=rests), ("d4s",)
             ),
             "a deviation four times as large": Null(
                 good.with_columns(lemma2=4 * pl.col("lemma2")), ("d8",)
@@ -273,16 +279,35 @@ def schedule() -> Specimen:
             "a model that stays at its start": Null(
                 good.with_columns(distance=0.5 * wobble(good, 0.02)), ("d1",)
             ),
+            "one attack under which the model stays": Null(
+                when(good, pl.col("eps") == 0.3, distance=0.5 * wobble(good, 0.02)), ("d1",)
+            ),
             "a deviation that does not fall": Null(
                 good.with_columns(lemma2=0.1 * once), ("d5", "d6")
             ),
-            "a deviation like 1/n": Null(good.with_columns(lemma2=1e3 / n * once), ("d5",)),
+            "one attack under which it does not fall": Null(
+                when(good, pl.col("eps") == 1.5, lemma2=0.1 * once), ("d5", "d6")
+            ),
+            "a deviation like 1/n": Null(
+                good.with_columns(lemma2=1e3 / n * once), ("d5",)
+            ),
             "a B_3 that serves all xi": Null(
-                good.with_columns(rest=pl.col("xi") / descent_schedule.STRONG), ("d7",)
+                good.with_columns(gap=0.3 * xi * pl.col("gradient")), ("d7",)
+            ),
+            "a risk that ends where it begins": Null(
+                when(good, on, surrogate=3 + 0.01 * wobble(good, 0.02, 1)), ("d2", "d11")
+            ),
+            "a risk that ends below R*": Null(
+                when(good, on, surrogate=2 - n.sqrt() / 1e4 * wobble(good, 0.02) + 0.7**step),
+                ("d11",),
+            ),
+            "an excess that stays at one eps": Null(
+                when(good, on & (pl.col("eps") == 1.5), surrogate=2.1 + 0.01 * once),
+                ("d11",),
             ),
         },
         by=("schedule", "n", "eps", "seed"),
-    )
+    )  # fmt: skip
 
 
 # Other laws

@@ -14,6 +14,7 @@ difference is for the paper's cannot. Five pairs; where they disagree the claim 
 Paper scale is the paper's (a GPU is expected, with about four days of one for ten runs per arm).
 """
 
+import math
 from typing import Any
 
 import polars as pl
@@ -81,13 +82,16 @@ def named(table: pl.DataFrame) -> pl.DataFrame:
 
 def figure(table: pl.DataFrame) -> AnyChart:
     shown = named(table)
-    x: dict[str, Any] = {"x_title": "epoch"}
+    highest = shown.select(pl.max_horizontal("standard", "adversarial").max()).item()
+    ends = 0.0, math.ceil(10 * highest) / 10
+    x: dict[str, Any] = {"x_title": "epoch", "apart": True}
     charts = [
-        curves(shown, "step", "standard", "arm", title="standard", y_title="test accuracy", **x),
+        curves(shown, "step", "standard", "arm", title="standard", y_title="test accuracy",
+               y_domain=ends, **x),
         curves(shown, "step", "adversarial", "arm", title="adversarial",
-               y_title="test accuracy under PGD-10", **x),
+               y_title="test accuracy under PGD-10", y_domain=ends, **x),
         curves(shown, "step", "shrink", "arm", title="how much xi shrinks attacks",
-               y_title="median shrink factor", **x),
+               y_title="median shrink factor", y_domain=(0, 1), **x),
     ]  # fmt: skip
     return panels(charts)
 

@@ -12,6 +12,7 @@ points of the ball, which an attack that does nothing would have. Paper scale is
 is expected, with about a day of one for three runs).
 """
 
+import math
 from typing import Any
 
 import polars as pl
@@ -52,15 +53,23 @@ def recipe(scale: lab.Scale, seeds: int | None = None) -> list[Case]:
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    shown = table.with_columns(eps=pl.format("{}", "radius"))
-    x: dict[str, Any] = {"x_title": "epoch"}
+    shown = table.with_columns(
+        eps=pl.col("radius").map_elements(lambda one: f"{one:g}", return_dtype=pl.String)
+    )
+    x: dict[str, Any] = {"x_title": "epoch", "apart": True}
+    # One axis for all that is in units of eps; the most that two points of a ball can be is 2.
+    highest = table.select(pl.max_horizontal("relative", "random").max()).item()
+    ends, largest = (
+        (0.0, math.ceil(2 * highest) / 2),
+        table.select(pl.col("difference").max()).item(),
+    )
     charts = [
         curves(shown, "step", "difference", "eps", title="attack difference",
-               y_title="|A_1 - A_2|", **x),
+               y_title="|A_1 - A_2|", y_domain=(0.0, math.ceil(2 * largest) / 2), **x),
         curves(shown, "step", "relative", "eps", title="relative attack difference",
-               y_title="|A_1 - A_2| / eps", **x),
+               y_title="|A_1 - A_2| / eps", y_domain=ends, **x),
         curves(shown, "step", "random", "eps", title="two random points of the ball",
-               y_title="distance / eps", **x),
+               y_title="distance / eps", y_domain=ends, **x),
     ]  # fmt: skip
     return panels(charts)
 

@@ -31,6 +31,7 @@ from .schedules import linear_eta as linear_eta
 from .schedules import theorem2_schedule as theorem2_schedule
 from .schedules import theorem3_schedule as theorem3_schedule
 from .schedules import theorem4_schedule as theorem4_schedule
+from .smoothness import potential_smoothness as potential_smoothness
 from .surrogate import frozen_gradient as frozen_gradient
 from .surrogate import gradient_gap as gradient_gap
 from .surrogate import j1 as j1

@@ -132,10 +132,17 @@ def panels(table: pl.DataFrame) -> alt.ConcatChart:
     levels = pl.DataFrame({"eps": EPS, "test": limit.adversarial_risk(np.array(EPS))})
     curve = partial(charts.curves, x="step", color="eps", x_title="iteration")
     attacked = table.filter(pl.col("eps") > 0)
-    test, gap = "adversarial test loss, dashed: interpolator", "gradient difference to standard"
+    test, gap = "test loss; dashed: interpolator", "gradient difference to standard"
     return charts.panels(
         [
-            curve(table, y="train", y_title="loss", title="adversarial training loss"),
+            curve(
+                table,
+                y="train",
+                y_title="loss",
+                title="adversarial training loss",
+                log_y=True,
+                apart=True,
+            ),
             curve(table, y="test", y_title="loss", title=test, theory=levels),
             curve(attacked, y="gap", y_title="norm", title=gap, log_y=True),
         ]

@@ -86,11 +86,15 @@ def figure(table: pl.DataFrame, printed: Mapping[str, tuple[float, float]]) -> A
     long = pl.concat([found, paper]).unpivot(
         list(KINDS), index=["whose", "training"], variable_name="accuracy"
     )
-    long = long.with_columns(pl.col("accuracy").replace_strict(KINDS))
+    # A word for each row: a longer one pushes the axis' title onto the other table.
+    long = long.with_columns(
+        pl.col("accuracy").replace_strict(KINDS),
+        pl.col("training").str.replace(" penalty", "").replace("no", "none"),
+    )
     return panels(
         [
-            matrix(rows, "accuracy", "training", "value", title=str(whose), x_title="test accuracy",
-                   y_title="training", value_title="per cent", digits=3)
+            matrix(rows, "accuracy", "training", "value", title=str(whose), y_title="penalty",
+                   x_title="test accuracy, per cent", value_title="per cent", digits=3)
             for (whose,), rows in long.partition_by(
                 "whose", as_dict=True, maintain_order=True
             ).items()

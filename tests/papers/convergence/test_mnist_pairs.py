@@ -9,7 +9,7 @@ from advlab.papers.convergence import theory
 from advlab.papers.convergence.experiments import mnist_pairs
 from advlab.papers.convergence.theory.caps import overlapping_caps, sample
 
-CASE = mnist_pairs.Case(digits=(0, 1), source="stand-in")
+CASE = mnist_pairs.Case(digits=(0, 1), source="stand-in", samples=3)
 
 
 def test_images_lie_on_the_sphere_and_differ_from_seed_to_seed():

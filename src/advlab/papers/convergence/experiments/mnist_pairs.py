@@ -12,8 +12,8 @@ Panels: R against the share at eps = 0.5; R against eps at a share of 0.4; the w
 5.1 asks for with its constants: 3/8 of twice the loss at distance eps, sqrt(1 + eps^2) - 1, for the
 term c R^2/(2 (1 - 1/e) sqrt(m)).
 
-The solver stops when its own ascent finds nothing beyond eps on the caps. Whether the function fits
-is decided by another search: APGD from ten starts in each cap, above and below the label, with the
+The solver stops when its own ascent finds nothing beyond eps on the caps; it is asked for 2 % less
+than eps, as ascents miss some points. Whether the function fits is decided by another search: APGD from ten starts in each cap, above and below the label, with the
 kernel written out for automatic differentiation.
 
 At smoke scale smooth blobs stand in for digits; they decide nothing.
@@ -46,7 +46,7 @@ ABOUT = lab.About(
     title="The least robust kernel function on pairs of digits, and the width that it asks for",
     seconds={"smoke": 2, "laptop": 120},
     data=("mnist",),
-    looks=1,
+    looks=2,
     claims={
         "fits": empirical(
             "A function of the RKHS is within eps of the labels on all caps, as far as a search "
@@ -66,7 +66,7 @@ ABOUT = lab.About(
         ),
     },
 )
-NAME = "convergence/mnist_pairs, new draws"
+NAME = "convergence/mnist_pairs, to spare"
 SIGMA = "sin_cos"
 EACH = 4
 """Images of each digit."""
@@ -74,6 +74,8 @@ SHARES, EPS, SHARE, ERROR = (0.01, 0.2, 0.4, 0.6), (0.35, 0.5, 0.7), 0.4, 0.5
 """Shares of the touching radius, at eps = ERROR (the first stands for the images alone); other eps,
 at SHARE."""
 C2 = math.sqrt(2)
+SPARE = 0.98
+"""Of eps, what the solver is asked for."""
 SEARCH = APGD(steps=60, restarts=10)
 
 
@@ -82,7 +84,7 @@ class Case(lab.Case):
 
     digits: tuple[int, int]
     source: Literal["mnist", "stand-in"] = "mnist"
-    samples: PositiveInt = 3
+    samples: PositiveInt = 6
     """Points per cap that programs and ascents start from."""
 
 
@@ -114,7 +116,7 @@ def _rows(case: Case, seed: int) -> list[dict]:
     ]:
         rng = np.random.default_rng(generator(NAME, "caps", *case.digits, seed).initial_seed())
         fit = theory.robust_interpolant(
-            SIGMA, x, y, share * touch, eps, rng=rng, samples=case.samples
+            SIGMA, x, y, share * touch, SPARE * eps, rng=rng, samples=case.samples
         )
         m = width_for(_target(eps), fit.norm, Descent(2, 1.0, C2, C2))
         found = farthest(fit.expansion, x, y, share * touch, generator(NAME, "search", seed))

@@ -78,3 +78,22 @@ def test_the_curvature_is_that_of_the_cone_and_of_the_hessian():
     slopes = [mean_gradient(star + s * unit, x, y, 0.3, "l2") @ unit for s in (step, -step)]
     (flat,) = theory.curvatures([step * unit], star, x, y, 0.3)
     assert flat == pytest.approx((slopes[0] - slopes[1]) / (4 * step), rel=1e-2)
+
+
+def test_mean_squares_in_the_cone_stay_below_the_bound_and_reach_the_corners():
+    x, _, theta0 = samples(7)
+    found, bound = theory.mean_squares(theta0, x, 3.0)
+    rng = np.random.default_rng(0)
+    away = x.T @ x / len(x) - np.eye(60)
+    values = []
+    for _ in range(2000):
+        on, off = rng.normal(size=4) ** 3, rng.normal(size=56) ** 9
+        move = np.r_[on / np.abs(on).sum(), 3 * rng.uniform() * off / np.abs(off).sum()]
+        values.append(abs(((x @ move) ** 2).mean() - move @ move))
+    assert max(values) <= bound
+    corners = [
+        abs((unit := np.eye(60)[i] + s * 3 * np.eye(60)[j]) @ away @ unit)
+        for i in range(4) for j in range(4, 60) for s in (-1, 1)
+    ]  # fmt: skip
+    assert found == pytest.approx(max(corners))
+    assert max(values) < found <= bound <= 16 * np.abs(away).max()

@@ -1,11 +1,15 @@
 """What `sparse_recovery` measures: its problems, directions in the cone, and the bias of xi."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 from advlab import linear
 from advlab.papers.generalization import theory
+from advlab.papers.generalization.experiments import sparse_recovery
+from advlab.papers.generalization.experiments._parts import assumptions as conditions
 from advlab.papers.generalization.experiments._parts import recovery_runs as recovery
 
 
@@ -50,3 +54,16 @@ def test_lambda_is_that_of_theorem_9():
     sampling, smoothing = 0.8 * np.sqrt(3 * np.log(30) / 400), 2 / 20 * np.log(400)
     assert row["penalty"] == pytest.approx(v * max(sampling, smoothing))
     assert case.xi == pytest.approx(11.0 * 2 / 20)
+
+
+def test_a_surrogate_solve_that_failed_is_outside(monkeypatch):
+    """The solver's residual reaches the scope of the claims about surrogate attacks."""
+    case = recovery.Case(part="surrogate", n=100, d=30, s=3, constant=0.8, share=1.0)
+    x, y = (one.numpy() for one in case.law.sample(torch.Generator()))
+    star = linear.optimal(case.law.theta0_vector(), 1.0, case.ball).theta
+    solved = recovery.measured(case, 0, x, y, star)["residual"]
+    assert conditions.stationary(np.array([solved]), sparse_recovery.STATIONARY).holds
+    short = partial(theory.surrogate_lasso, steps=1)
+    monkeypatch.setattr(recovery.theory, "surrogate_lasso", short)
+    failed = recovery.measured(case, 0, x, y, star)["residual"]
+    assert not conditions.stationary(np.array([failed]), sparse_recovery.STATIONARY).holds

@@ -12,11 +12,13 @@ the best penalty of `lasso` lies below k. Here lambda is above k:
   other draws, for equal entries and for entries like 0.7^j, both of the same length;
 - surrogate attacks: xi/v^2 = 0.3, 1 and 2 over sqrt n, and lambda at least xi log(n)/v. There the
   estimate is a stationary point of the penalised surrogate loss, which need not be convex;
-- linf attacks, to which the proof carries over. They are a penalty themselves (`theory.cone`).
+- linf attacks, to which the proof carries over. They are a penalty themselves (`theory.cone`): also
+  without lambda, where the bound of the cone is finite for large n only.
 
 Lemma 5, with which the proof ends, bounds how much the loss of each sample can rise. As printed it
 lacks the sign of the residual on its fifth term; both are tried. These and Lemma 4 are measured at
-the estimate and in 70 directions of the cone: 60 at random, 10 in which X'X/n is small.
+the estimate and in 70 directions of the cone: 60 at random, 10 in which X'X/n is small. Lemma 4's
+second line is bounded in the whole cone (`theory.mean_squares`).
 
 The proof gives a constant: |theta - theta*|_1 / lambda <= 2 s (lambda + k) / ((lambda - k) m) with
 m = eps^2 (1 - 2/pi), which the runs hold against what they measure.
@@ -30,18 +32,20 @@ from .... import lab, linear
 from ....core.randomness import generators
 from ....report import Assumption, Claims, Verdict, empirical, ours, sample, theorem
 from ....report.charts import AnyChart
-from ....report.samples import slopes
+from ....report.samples import changes, slopes
 from .. import theory
 from ._parts import assumptions as conditions
 from ._parts.recovery_figure import recovery_figure
 from ._parts.recovery_runs import GAP, RADII, Case, measured, population_bias
 
+SMOOTH = ("weak attack", "stationary", "small penalty", "small xi")
+"""What the claims about surrogate attacks need."""
 ABOUT = lab.About(
     paper="generalization",
     item="Theorem 9",
     title="Sparse recovery under attack: cone, curvature and error",
-    seconds={"smoke": 2, "laptop": 260, "paper": 900},
-    looks=2,
+    seconds={"smoke": 2, "laptop": 290, "paper": 1500},
+    looks=3,
     claims={
         "t1": theorem(
             "wherever lambda > k, in every draw, the error lies in the cone: off the support it is "
@@ -89,8 +93,9 @@ ABOUT = lab.About(
             "over R* at the largest n", "minimiser",
         ),
         "t11": theorem(
-            "linf attacks: in every draw with lambda + mu > k_0 the error lies in the cone that "
-            "convexity gives, lambda = 0 included", "minimiser",
+            "linf attacks: in every draw with lambda + mu > k_0, where the bound that convexity "
+            "gives is finite, the error lies in that cone: at lambda = 0 and at the theorem's rate",
+            "minimiser",
         ),
         "t12": ours(
             "without any penalty the excess of the risk at n = d is at most a tenth of v^2 under "
@@ -120,19 +125,42 @@ ABOUT = lab.About(
         "t18": theorem(
             "surrogate attack, xi/v^2 = 0.3, 1 and 2 over sqrt n: at lambda = "
             "v max(c sqrt(s log d/n), xi log(n)/v^2) the distance of R_{L,xi} from R* falls as n "
-            "grows", "weak attack",
+            "grows, at each xi", *SMOOTH,
         ),
         "t19": theorem(
-            "and the l1 error over lambda does not grow with n: a power below 0.05", "weak attack",
+            "and the l1 error over lambda does not grow with n: a power below 0.05, at each xi",
+            *SMOOTH,
         ),
         "t20": ours(
             "the term xi a_n/v^2 in lambda is of the order of the bias: at theta* the gradient of "
-            "R_{L,xi} is like xi to a power within 0.15 of 1"
+            "R_{L,xi} is like xi to a power within 0.15 of 1", "small xi",
+        ),
+        "t21": ours(
+            "linf attacks: at lambda = c v sqrt(s log d/n) the excess of the risk over R* falls as "
+            "n grows", "minimiser",
+        ),
+        "t22": ours(
+            "and the l1 error stays below s lambda, at each n", "minimiser",
+        ),
+        "t23": ours(
+            "the constant that t15 has: at lambda above k the least curvature of 71 directions is "
+            "on average 10 to 50 times eps^2 (1 - 2/pi), at each n",
+        ),
+        "t24": theorem(
+            "Lemma 4, second line: in the whole cone |error off S|_1 <= 3 |error on S|_1 the "
+            "distance of mean (error'x)^2 from |error|^2, over |error on S|_1^2, has a bound that "
+            "falls as n grows",
+        ),
+        "t25": ours(
+            "that is its order: this bound, and the largest found at the corners of the cone, fall "
+            "like n to a power within 0.1 of -1/2",
         ),
     },
 )  # fmt: skip
-NAME = "generalization/sparse_recovery decisive 4"
+NAME = "generalization/sparse_recovery decisive 5"
 """Not the streams of the trials that chose sizes and constants."""
+STATIONARY = 1e-6
+"""What the surrogate's solver is asked for, as a share of lambda."""
 RATE, LADDER = 0.8, (0.0, 0.003, 0.01, 0.02, 0.03, 0.05, 0.1, 0.2)
 MULTIPLES = (0.1, 0.25, 0.5, 0.75, 1.05, 1.25, 1.5, 2.0)
 SHARES = (0.3, 1.0, 2.0)
@@ -143,13 +171,14 @@ TUNING = 3
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     smoke = scale == "smoke"
     d, sizes = (100, (50, 100, 200)) if smoke else (500, (200, 500, 1000, 2000, 4000))
-    count = seeds or {"smoke": 3, "laptop": 40, "paper": 100}[scale]
+    count = seeds or {"smoke": 3, "laptop": 20, "paper": 50}[scale]
     middle = 100 if smoke else 800
+    # k, a largest of d, varies much: t6 needs twice the draws.
+    rate = [{"part": "rate", "n": n, "d": d, "constant": RATE} for n in sizes]
     settings = [
-        *({"part": "rate", "n": n, "d": d, "constant": RATE} for n in sizes),
         *({"part": "rate", "n": n, "d": d, "constant": 0.0} for n in sizes if n <= d),
         *({"part": "rate", "n": n, "d": d, "constant": c, "norm": "linf"}
-          for n in sizes if n <= 2 * d for c in (0.0, RATE)),
+          for n in sizes for c in (0.0, RATE)),
         *({"part": "multiple", "n": middle, "d": d, "constant": m} for m in MULTIPLES),
         *({"part": "sparsity", "n": 2 * middle, "d": d, "s": s, "constant": 1.5}
           for s in (1, 2, 5, 10, 20)),
@@ -165,7 +194,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     ]  # fmt: skip
     return [
         Case(**one, **block)
-        for many, times in ((settings, 1), (tuned, TUNING))
+        for many, times in ((rate, 2), (settings, 1), (tuned, TUNING))
         for one in many
         for block in lab.blocks(times * count, 5 * times)
     ]
@@ -223,6 +252,17 @@ def assumptions(table: pl.DataFrame) -> list[Assumption]:
         conditions.penalty_above_noise(rate["penalty"].to_numpy(), rate["k"].to_numpy()),
         conditions.gaussian(),
         conditions.certified(table["gap"].drop_nulls().to_numpy(), GAP),
+        *_vanishing(table.filter(part="surrogate"), law.v2),
+    ]
+
+
+def _vanishing(smooth: pl.DataFrame, v2: float) -> list[Assumption]:
+    """Theorem 9's conditions on xi and lambda, reached at the largest n, and that of the solver."""
+    last = smooth.filter(n=smooth["n"].max())
+    return [
+        conditions.stationary(smooth["residual"].to_numpy(), STATIONARY),
+        conditions.vanishing_penalty(float(last["penalty"].to_numpy().max()), v2),
+        conditions.vanishing_xi(float(last["xi"].to_numpy().max()), v2),
     ]
 
 
@@ -234,9 +274,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
     bounded = above.with_columns(proof=_constant(above))
     dense = table.filter(part="dense")
     sizes, smooth = table.filter(part="sparsity"), table.filter(part="surrogate")
-    smooth = smooth.with_columns(
-        away=pl.col("excess_xi").abs(), run=pl.concat_str("share", pl.lit("/"), "seed")
-    )
+    smooth = smooth.with_columns(away=pl.col("excess_xi").abs())
     by_share = smooth.partition_by("share", as_dict=True, maintain_order=True)
     tuned = {truth: _tuned(table.filter(part="tuned", truth=truth))
              for truth in ("decaying", "equal")}  # fmt: skip
@@ -260,8 +298,7 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         claims.decreasing("t9", dense.filter(constant=RATE), "n", "excess", what="(R - R*)/v^2"),
         claims.above("t10", _ratio(dense.filter(n=dense["n"].max()), RATE, 0.0), 2.0,
                      what="excess with the penalty / without"),
-        claims.every("t11", _all(linf, pl.col("ratio") <= pl.col("bound") + 1e-9),
-                     what="error off S within the bound times that on S"),
+        _linf_cone(claims, linf),
         claims.every("t12", _without(euclid, linf),
                      what="excess at most 0.1 v^2 under linf, at least 0.25 v^2 under l2,"),
         claims.every("t13", _all(euclid.drop_nulls("rise"), pl.col("rise") <= 1e-9),
@@ -273,14 +310,52 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         *(claims.below(label, tuned[truth], 0.99,
                        what="1 + change of the excess by the tuned penalty / mean excess without")
           for label, truth in (("t16", "decaying"), ("t17", "equal"))),
-        claims.decreasing("t18", smooth, "n", "away", replicate="run",
-                          what="|R_{L,xi} - R*|/v^2"),
+        claims.below("t18", changes(smooth, "n", "away", "share"), 0,
+                     what="change of |R_{L,xi} - R*|/v^2"),
         claims.below("t19", {f"xi = {share:g} v^2/sqrt n": slopes(rows, "n", "error")
                              for (share,), rows in by_share.items()}, 0.05,
                      what="the power of n in the l1 error / lambda"),
         claims.equal("t20", slopes(smooth, "xi", "bias"), 1.0, 0.15,
                      what="the power of xi in the gradient at theta*"),
+        *_linf(claims, linf.filter(pl.col("constant") > 0)),
+        *_lemma_4(claims, rate),
     ]  # fmt: skip
+
+
+def _linf_cone(claims: Claims, linf: pl.DataFrame) -> Verdict:
+    """t11: only draws with a finite bound count, and the note says how many."""
+    counted = linf.filter(pl.col("bound").is_finite())
+    inside = pl.col("ratio") <= pl.col("bound") + 1e-9
+    parts = {"lambda = 0": pl.col("constant") == 0, "at the rate": pl.col("constant") > 0}
+    found = claims.every(
+        "t11", {name: _all(counted.filter(part), inside) for name, part in parts.items()},
+        what="error off S within the bound times that on S, in seeds with a finite bound,",
+    )  # fmt: skip
+    words = [f"{counted.filter(part).height} of {linf.filter(part).height} draws {name}"
+             for name, part in parts.items()]  # fmt: skip
+    note = f"{found.note}; a finite bound in {' and '.join(words)}"
+    return found.model_copy(update={"note": note})
+
+
+def _linf(claims: Claims, rate: pl.DataFrame) -> list[Verdict]:
+    """The twins of t4 and t5 under linf attacks."""
+    return [
+        claims.decreasing("t21", rate, "n", "excess", what="(R - R*)/v^2"),
+        claims.below("t22", sample(rate.with_columns(share=pl.col("error") / pl.col("s")), "share",
+                                   by="n"), 1.0, what="l1 error / (s lambda)"),
+    ]  # fmt: skip
+
+
+def _lemma_4(claims: Claims, rate: pl.DataFrame) -> list[Verdict]:
+    powers = {name: slopes(rate, "n", name) for name in ("corners", "squares")}
+    over = rate.with_columns(over=pl.col("least") / pl.col("growth"))
+    return [
+        claims.within(
+            "t23", sample(over, "over", by="n"), 10, 50, what="least curvature / (eps^2 (1 - 2/pi))"
+        ),
+        claims.decreasing("t24", rate, "n", "squares", what="the bound in the whole cone"),
+        claims.equal("t25", powers, -0.5, 0.1, what="the power of n"),
+    ]
 
 
 def _all(rows: pl.DataFrame, holds: pl.Expr) -> np.ndarray:

@@ -20,6 +20,7 @@ from .lasso_cone import curvature_shortfall as curvature_shortfall
 from .lasso_cone import curvatures as curvatures
 from .lasso_cone import loss_increase as loss_increase
 from .lasso_cone import loss_increase_bound as loss_increase_bound
+from .lasso_cone import mean_squares as mean_squares
 from .proportional_limit import ProportionalLimit as ProportionalLimit
 from .proportional_limit import correlated_limit as correlated_limit
 from .proportional_limit import min_norm_limit as min_norm_limit

@@ -150,6 +150,35 @@ def curvature_shortfall(
     return (floor - found) * squares / np.abs(moves).sum(1)
 
 
+def mean_squares(theta_star: ArrayLike, x: ArrayLike, width: Scalar) -> tuple[float, float]:
+    """Lemma 4's second line: |mean (error'x)^2 - ||error||^2| / ||error on S||_1^2, at its largest.
+
+    With D = X'X/n - I and the cone ||error off S||_1 <= width ||error on S||_1 it is at most
+    max |D_SS| + 2 width max |D_S,Sc| + width^2 max |D_ScSc| (Hoelder's inequality), which is of
+    the order sqrt(log d/n). Lemma 4 says that it tends to 0.
+
+    Args:
+        theta_star: the minimiser of the population risk (d,), whose support is S.
+        x: samples (n, d).
+        width: c of the cone.
+
+    Returns:
+        The largest found, at the corners e_i on S and +-width e_j off it; and the bound, for the
+        whole cone.
+
+    Example:
+        mean_squares(star, x, 3.0)
+    """
+    design = np.asarray(x, dtype=float)
+    on = stack("theta_star", vector("theta_star", theta_star), design.shape[1]) != 0
+    c, away = scalar("width", width), design.T @ design / len(design) - np.eye(design.shape[1])
+    inside, across, outside = away[on][:, on], away[on][:, ~on], away[~on][:, ~on]
+    sides = np.diag(inside)[:, None] + c**2 * np.diag(outside)[None]
+    corners = np.abs(sides) + 2 * c * np.abs(across)
+    parts = [np.abs(part).max(initial=0.0) for part in (inside, across, outside)]
+    return float(corners.max()), float(parts[0] + 2 * c * parts[1] + c**2 * parts[2])
+
+
 def loss_increase_bound(
     theta: ArrayLike,
     theta_star: ArrayLike,

@@ -108,6 +108,39 @@ def certified(gaps: np.ndarray, asked: float) -> Assumption:
     )
 
 
+def stationary(residuals: np.ndarray, asked: float) -> Assumption:
+    """Estimates are stationary points, where the objective need not be convex."""
+    reached = float(residuals.max())
+    return Assumption(
+        name="stationary",
+        condition=f"largest entry of the least subgradient at most {asked:g} lambda",
+        reached=reached,
+        holds=reached <= asked,
+    )
+
+
+def vanishing_penalty(penalty: float, v2: float) -> Assumption:
+    """Theorem 9: lambda/v = o(1)."""
+    reached = penalty / v2**0.5
+    return Assumption(
+        name="small penalty",
+        condition=f"lambda/v -> 0, here below {SMALL} at the largest n",
+        reached=reached,
+        holds=reached < SMALL,
+    )
+
+
+def vanishing_xi(xi: float, v2: float) -> Assumption:
+    """Theorem 9: xi/v^2 tends to 0."""
+    reached = xi / v2
+    return Assumption(
+        name="small xi",
+        condition=f"xi/v^2 -> 0, here below {SMALL} at the largest n",
+        reached=reached,
+        holds=reached < SMALL,
+    )
+
+
 def gaussian() -> Assumption:
     """x ~ N(0, Sigma) and Gaussian noise (eq. 4): what every experiment here draws."""
     return Assumption(name="Gaussian", condition="x and noise are Gaussian (eq. 4)", holds=True)

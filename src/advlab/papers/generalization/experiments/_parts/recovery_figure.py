@@ -19,6 +19,7 @@ def recovery_figure(table: pl.DataFrame, proof: pl.Series) -> AnyChart:
     return panels(
         [
             _error(rate, proof),
+            _error_linf(table.filter(pl.col("constant") > 0, part="rate")),
             _cones(table.filter(part="multiple")),
             points(table.filter(part="multiple"), "constant", "excess", log_x=True, log_y=True,
                    x_title=MULTIPLE, y_title=EXCESS, title="The best penalty is below k"),
@@ -28,6 +29,7 @@ def recovery_figure(table: pl.DataFrame, proof: pl.Series) -> AnyChart:
                    title="O(λ) is O(s λ), at λ = 1.5 k"),
             _noise(rate),
             _curvature(rate),
+            _mean_squares(rate),
             _linf_cone(table.filter(norm="linf")),
             _lemma_5(rate),
             points(table.filter(part="dense"), "n", "excess", "constant", log_x=True, log_y=True,
@@ -45,6 +47,26 @@ def _error(rate: pl.DataFrame, proof: pl.Series) -> AnyChart:
                   y_title="‖θ̂ − θ*‖₁ / λ", title="Error in units of λ")  # fmt: skip
 
 
+def _error_linf(rows: pl.DataFrame) -> AnyChart:
+    share = rows.with_columns(share=pl.col("error") / pl.col("s"))
+    return points(share, "n", "share", "norm", log_x=True, x_title=N,
+                  y_title="‖θ̂ − θ*‖₁ / (s λ)", title="Error by attack, at the rate")  # fmt: skip
+
+
+def _mean_squares(rate: pl.DataFrame) -> AnyChart:
+    both = pl.concat(
+        [rate.select("n", value="corners", what=pl.lit("found")),
+         rate.select("n", value="squares", what=pl.lit("bound in the cone"))]
+    )  # fmt: skip
+    first = rate.filter(n=rate["n"].min())
+    n, start = float(first["n"].to_numpy()[0]), float(first["squares"].to_numpy().mean())
+    line = pl.DataFrame({"n": rate["n"].unique().sort()})
+    line = line.with_columns(value=start * (n / pl.col("n")).sqrt())
+    return points(both, "n", "value", "what", theory=line, log_x=True, log_y=True, x_title=N,
+                  y_title="|mean (Δ'x)² − ‖Δ‖²| / ‖Δ on S‖₁²",
+                  title="Lemma 4, second line; dashed: n^(-1/2)")  # fmt: skip
+
+
 def _cones(several: pl.DataFrame) -> AnyChart:
     bound = several.filter(pl.col("constant") > 1).with_columns(ratio="bound", what=pl.lit("bound"))
     both = pl.concat([bound, several.with_columns(what=pl.lit("measured"))])
@@ -55,8 +77,8 @@ def _cones(several: pl.DataFrame) -> AnyChart:
 def _excess(rows: pl.DataFrame) -> AnyChart:
     words = pl.when(pl.col("constant") > 0).then(pl.lit(" + λ")).otherwise(pl.lit(""))
     rows = rows.with_columns(attack=pl.concat_str("norm", words))
-    return points(rows.filter(pl.col("attack") != "linf + λ"), "n", "excess", "attack", log_x=True,
-                  log_y=True, x_title=N, y_title=EXCESS, title="Excess risk, d = 500")  # fmt: skip
+    return points(rows, "n", "excess", "attack", log_x=True, log_y=True, x_title=N,
+                  y_title=EXCESS, title="Excess risk, d = 500")  # fmt: skip
 
 
 def _noise(rate: pl.DataFrame) -> AnyChart:

@@ -15,6 +15,8 @@ RADII = {"l2": 0.3, "linf": 0.1}
 Part = Literal["rate", "multiple", "sparsity", "dense", "tuned", "surrogate"]
 RANDOM, FLAT = 60, 10
 """Directions of the cone: at random, and such that X'X/n is small in them."""
+WIDTH = 3.0
+"""c of Lemma 4's cone, ||error off S||_1 <= c ||error on S||_1."""
 
 
 class Case(lab.Case):
@@ -67,9 +69,10 @@ def measured(case: Case, seed: int, x: np.ndarray, y: np.ndarray, star: np.ndarr
         penalty = case.constant * k
     elif case.constant == 0:
         penalty = 0.0
+    gap = residual = None
     if case.share:
         found = theory.surrogate_lasso(x, y, eps, penalty, case.xi)
-        theta, gap = found.theta, None
+        theta, residual = found.theta, found.residual / penalty
     else:
         found = linear.solve_linear(x, y, eps, case.norm, l1=penalty, fit_intercept=False, tol=GAP)
         theta, gap = found.coef, found.relative_gap
@@ -77,12 +80,13 @@ def measured(case: Case, seed: int, x: np.ndarray, y: np.ndarray, star: np.ndarr
     row = {
         "seed": seed, "theta": theta.tolist(), "penalty": penalty, "k": k, "ratio": cone.ratio,
         "bound": cone.bound, "error": cone.error, "curvature": cone.curvature, "gap": gap,
+        "residual": residual,
     }  # fmt: skip
     if case.norm == "l2" and case.part not in ("dense", "tuned", "surrogate"):
         moves = [theta - star, *cone_directions(x, star, cone.bound, seed)]
         row |= _lemmas(moves, star, x, y, eps)
     else:
-        row |= dict.fromkeys(("shortfall", "least", "rise", "rise_printed"))
+        row |= dict.fromkeys(("shortfall", "least", "rise", "rise_printed", "corners", "squares"))
     return row
 
 
@@ -91,32 +95,27 @@ def _lemmas(
 ) -> dict[str, float]:
     """Lemmas 4 and 5 in several directions: the worst of each."""
     at = (star, x, y, eps)
+    rise, printed = np.array([_above_lemma_5(move, *at) for move in moves]).max(axis=0)
+    corners, squares = theory.mean_squares(star, x, WIDTH)
     return {
         "shortfall": float(theory.curvature_shortfall(moves, *at).max()),
         "least": float(theory.curvatures(moves, *at).min()),
-        "rise": _above_lemma_5(moves, *at, False),
-        "rise_printed": _above_lemma_5(moves, *at, True),
+        "rise": float(rise),
+        "rise_printed": float(printed),
+        "corners": corners,
+        "squares": squares,
     }
 
 
 def _above_lemma_5(
-    moves: list[np.ndarray],
-    star: np.ndarray,
-    x: np.ndarray,
-    y: np.ndarray,
-    eps: float,
-    printed: bool,
-) -> float:
-    """By how much the loss of a sample rises above Lemma 5's bound, the largest of all."""
-    return max(
-        float(
-            (
-                theory.loss_increase(star + move, star, x, y, eps)
-                - theory.loss_increase_bound(star + move, star, x, y, eps, printed)
-            ).max()
-        )
-        for move in moves
-    )
+    move: np.ndarray, star: np.ndarray, x: np.ndarray, y: np.ndarray, eps: float
+) -> list[float]:
+    """By how much a sample's loss rises above Lemma 5's bound, the most; and above the printed."""
+    at = (star + move, star, x, y, eps)
+    rise = theory.loss_increase(*at)
+    return [
+        float((rise - theory.loss_increase_bound(*at, printed)).max()) for printed in (False, True)
+    ]
 
 
 def cone_directions(x: np.ndarray, star: np.ndarray, bound: float, seed: int) -> np.ndarray:

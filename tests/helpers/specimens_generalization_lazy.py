@@ -160,12 +160,20 @@ def stops() -> Specimen:
             ),
             "networks that do not stay": Null(when(good, one, stays=False), ("6a", "7a")),
             "a training loss that the attack keeps up": Null(
-                good.with_columns(loss=0.5 * noise[4]), ("6b", "5d", "5e")
+                good.with_columns(loss=0.5 * noise[4]), ("6b", "7d", "5d", "5e")
             ),
             "a training loss that does not know n": Null(
                 when(good, linear, loss=0.2 * noise[4]), ("5e",)
             ),
-            "models that learn": Null(good.with_columns(risk=0.6 * noise[5]), ("6c", "5f", "5g")),
+            "models that learn": Null(
+                good.with_columns(risk=0.6 * noise[5]), ("6c", "7e", "5f", "5g")
+            ),
+            "ReLU networks that learn": Null(
+                when(good, relu & (pl.col("net") == stopping.RELU[1]), risk=0.9 * noise[5]), ("7e",)
+            ),
+            "ReLU networks that stop too early": Null(
+                when(good, relu & (pl.col("net") == stopping.RELU[0]), loss=0.4 * noise[4]), ("7d",)
+            ),
             "a risk that does not know d": Null(
                 when(good, linear, risk=1.02 * noise[5]), ("5g",)
             ),

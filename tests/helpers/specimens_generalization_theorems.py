@@ -26,7 +26,7 @@ def recovery() -> Specimen:
         cross(part=["rate"], norm=["l2"], n=sizes, s=[10], constant=[sparse.RATE], seed=SEEDS),
         cross(part=["rate"], norm=["l2"], n=wide, s=[10], constant=[0.0], seed=SEEDS),
         cross(
-            part=["rate"], norm=["linf"], n=wide, s=[10], constant=[0.0, sparse.RATE], seed=SEEDS
+            part=["rate"], norm=["linf"], n=sizes, s=[10], constant=[0.0, sparse.RATE], seed=SEEDS
         ),
         cross(
             part=["multiple"], norm=["l2"], n=[800], s=[10], constant=sparse.MULTIPLES, seed=SEEDS
@@ -74,24 +74,16 @@ def recovery() -> Specimen:
         rise=pl.when(sampled).then(-0.1),
         rise_printed=pl.when(sampled).then(-0.1),
         k_over_sharp=wobble(rows, 0.05, 3),
+        corners=pl.when(sampled).then(30 / n.sqrt() * wobble(rows, 0.02, 5)),
+        squares=pl.when(sampled).then(40 / n.sqrt() * wobble(rows, 0.02, 6)),
     )
     rate = (pl.col("part") == "rate") & (pl.col("norm") == "l2")
-    still = when(good, ~free, excess=0.3 * wobble(good, 0.02))
+    still = when(good, ~free, excess=0.3 * wobble(good, 0.02, 8))
     many = good.with_columns(error=5e4 * wobble(good, 0.02, 2))
     return Specimen(
         good,
-        measured=(
-            "excess",
-            "ratio",
-            "error",
-            "shortfall",
-            "k_over_sharp",
-            "rise",
-            "rise_printed",
-            "least",
-            "excess_xi",
-            "bias",
-        ),
+        measured=("excess", "ratio", "error", "shortfall", "k_over_sharp", "rise", "rise_printed",
+                  "least", "excess_xi", "bias", "corners", "squares"),
         chance={"error": 50.0, "k_over_sharp": 2.0, "bias": 0.01, "least": 0.02},
         controls={
             "one loss above Lemma 5": Null(
@@ -141,10 +133,42 @@ def recovery() -> Specimen:
             "no penalty in the dense model either": Null(
                 when(good, pl.col("part") == "dense", excess=1 / n), ("t10",)
             ),
+            "a surrogate risk that stays at one xi": Null(
+                when(good, smooth & (pl.col("share") == 1.0), excess_xi=0.1 * wobble(good, 0.02)),
+                ("t18",),
+            ),
+            "one draw outside the cone without a penalty": Null(
+                when(good, linf & free & (pl.col("seed") == 3), ratio=50.0), ("t11",)
+            ),
+            "no finite bound without a penalty": Null(
+                when(good, linf & free, bound=float("inf")), ("t11",)
+            ),
+            "a linf risk that stays": Null(
+                when(good, linf & ~free, excess=0.3 * wobble(good, 0.02)), ("t21",)
+            ),
+            "a linf error of the order of no penalty": Null(
+                when(good, linf & ~free, error=15 * wobble(good, 0.02)), ("t22",)
+            ),
+            "a linf error of the order of no penalty at one n": Null(
+                when(good, linf & ~free & (n == 4000), error=15 * wobble(good, 0.02)), ("t22",)
+            ),
+            "a curvature at its floor": Null(
+                when(good, sampled, least=0.04 * wobble(good, 0.02)), ("t23",)
+            ),
+            "a curvature of the loss without attack": Null(
+                when(good, sampled, least=4 * wobble(good, 0.02)), ("t23",)
+            ),
+            "mean squares that do not know n": Null(
+                when(good, sampled, corners=2 * wobble(good, 0.02), squares=3 * wobble(good, 0.02)),
+                ("t24", "t25"),
+            ),
+            "mean squares like 1/n": Null(
+                when(good, sampled, corners=900 / n * wobble(good, 0.02)), ("t25",)
+            ),
             "l2 as good as linf": Null(when(good, rate & free, excess=20 / n), ("t12",)),
             "linf as bad as l2": Null(when(good, linf & free, excess=200 / n), ("t12",)),
         },
-    )
+    )  # fmt: skip
 
 
 # The proportional regime
@@ -337,6 +361,14 @@ def laws() -> Specimen:
             "theta0 itself": Null(
                 stays.with_columns(excess=wobble(good, 0.01), turned=wobble(good, 0.01)),
                 ("o1", "o2", "o3", "o4", "o5"),
+            ),
+            "one law under which the distance stays": Null(
+                when(
+                    good,
+                    (pl.col("law") == "uniform") & (pl.col("rho") == 0.6),
+                    distance=0.05 * wobble(good, 0.05),
+                ),
+                ("o1", "o5"),
             ),
             "the answer for Sigma = I": Null(good.with_columns(turned=wobble(good, 0.05)), ("o3",)),
             "the answer for Gaussian inputs": Null(

@@ -57,15 +57,15 @@ def figure(table: pl.DataFrame) -> AnyChart:
         eps=pl.col("radius").map_elements(lambda one: f"{one:g}", return_dtype=pl.String)
     )
     x: dict[str, Any] = {"x_title": "epoch", "apart": True}
-    # One axis for all that is in units of eps; the most that two points of a ball can be is 2.
-    highest = table.select(pl.max_horizontal("relative", "random").max()).item()
-    ends, largest = (
-        (0.0, math.ceil(2 * highest) / 2),
-        table.select(pl.col("difference").max()).item(),
-    )
+    top = {
+        name: math.ceil(2 * table.select(pl.col(name).max()).item()) / 2
+        for name in ("difference", "relative", "random")
+    }
+    # In units of eps: one axis, up to the distance of random points.
+    ends = 0.0, max(top["relative"], top["random"])
     charts = [
         curves(shown, "step", "difference", "eps", title="attack difference",
-               y_title="|A_1 - A_2|", y_domain=(0.0, math.ceil(2 * largest) / 2), **x),
+               y_title="|A_1 - A_2|", y_domain=(0.0, top["difference"]), **x),
         curves(shown, "step", "relative", "eps", title="relative attack difference",
                y_title="|A_1 - A_2| / eps", y_domain=ends, **x),
         curves(shown, "step", "random", "eps", title="two random points of the ball",

@@ -177,7 +177,11 @@ def _limits(ratio: float, eps: float, rho: float = 0.0, d: int = 240) -> dict[st
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    table = table.filter(law="gaussian").rename({"radius": "eps"})
+    table = table.rename({"radius": "eps"})
+    entries = table.filter(rho=0.0, eps=MIDDLE).with_columns(
+        entries=pl.col("law").replace("gaussian", "Gaussian")
+    )
+    table = table.filter(law="gaussian")
     rows = table.filter(rho=0.0)
     sides = np.geomspace(0.2, 0.9, 9), [0.95, 1.05], np.geomspace(1.1, 8.0, 16)
     grid = [float(c) for c in np.concatenate(sides)]
@@ -193,7 +197,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
     both = table.filter(eps=MIDDLE).with_columns(sigma)
     kinds = pl.DataFrame([{"ratio": c, "risk": _limits(c, MIDDLE, rho)["limit"], "Σ": name}
                           for name, rho in (("I", 0.0), ("AR(1)", RHO)) for c in grid])  # fmt: skip
-    x = {"x_title": "d / n", "log_x": True}
+    x, v2 = {"x_title": "d / n", "log_x": True}, SIGNAL2 + 1.0
     return panels(
         [
             points(rows, "ratio", "risk", "eps",
@@ -205,6 +209,13 @@ def figure(table: pl.DataFrame) -> AnyChart:
                    theory=curve.select("ratio", "eps", fitted="limit_fitted"),
                    title="Samples fitted exactly", y_title="share", **x),
             points(both, "ratio", "risk", "Σ", theory=kinds, title="Correlated inputs, ε = 0.3",
+                   y_title="adversarial risk", **x),
+            points(rows.with_columns(train=pl.col("train") / pl.col("v2")), "ratio", "train", "eps",
+                   theory=curve.select("ratio", "eps", train=pl.col("limit_train") / v2),
+                   title="Training risk of the robust estimate", y_title="training risk / v²",
+                   **x),
+            points(entries, "ratio", "risk", "entries", title="Law of the entries, ε = 0.3",
+                   theory=curve.filter(eps=MIDDLE).select("ratio", risk="limit"),
                    y_title="adversarial risk", **x),
         ],
         columns=2,

@@ -1,5 +1,6 @@
 """The figure of `stopping_times`: one panel per question."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -53,6 +54,7 @@ def stopping_figure(
             _eigenvalues(fixed.filter(eps=0.0), of_d),
             _networks(attacked, n, d, nets, axes),
             _relu(attacked.filter(n=n, d=d, xi=0.1), relu),
+            *_at_the_stop(attacked.filter(n=n, d=d, xi=0.1), n, [*nets, *relu]),
         ],
         columns=3,
     )  # fmt: skip
@@ -109,3 +111,17 @@ def _relu(rows: pl.DataFrame, names: Sequence[str]) -> charts.AnyChart:
     ).with_columns(pl.col("net").str.replace("relu", "ReLU"))
     return charts.boxes(kept, "net", "crossing", y_title="T", x_title="",
                         title="ReLU by its step, d = 1000")  # fmt: skip
+
+
+def _at_the_stop(rows: pl.DataFrame, n: int, names: Sequence[str]) -> list[charts.AnyChart]:
+    """Loss and risk at T of the linear model and of the widest networks, eps = 0.1."""
+    widest = rows.filter(pl.col("width") == pl.col("width").max())
+    kept = widest.filter(pl.col("net").is_in([*names, "linear"])).with_columns(
+        pl.col("net").str.replace("relu", "ReLU")
+    )
+    return [
+        charts.boxes(kept, "net", "loss", y_title="loss at T / v²", x_title="",
+                     title=f"At T, ε = 0.1; 1 / log n is {1 / math.log(n):.3f}"),
+        charts.boxes(kept, "net", "risk", y_title="risk at T / v²", x_title="",
+                     title="At T, ε = 0.1: the zero model has 1"),
+    ]  # fmt: skip

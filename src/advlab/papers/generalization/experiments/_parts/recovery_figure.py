@@ -63,7 +63,7 @@ def _mean_squares(rate: pl.DataFrame) -> AnyChart:
     line = pl.DataFrame({"n": rate["n"].unique().sort()})
     line = line.with_columns(value=start * (n / pl.col("n")).sqrt())
     return points(both, "n", "value", "what", theory=line, log_x=True, log_y=True, x_title=N,
-                  y_title="|mean (Δ'x)² − ‖Δ‖²| / ‖Δ on S‖₁²",
+                  y_title="|mean (Δ'x)² − ‖Δ‖²|, ‖Δ on S‖₁ = 1",
                   title="Lemma 4, second line; dashed: n^(-1/2)")  # fmt: skip
 
 

@@ -70,7 +70,7 @@ def _ends(scheduled: pl.DataFrame) -> list[charts.AnyChart]:
         charts.points(ends, "n", "excess", "eps", title="Theorem 2: the excess vanishes",
                       y_title="|R_{L,ξ}(θ(T)) − R*| / v²", **x),
         charts.points(needed_constant(scheduled), "n", "inverse", "eps",
-                      title="No B₃ serves all ξ", y_title="largest gap / (ξ ‖∇R̃‖) of a run", **x),
+                      title="No B₃ serves all ξ", y_title="the least 1 / B₃ of a run", **x),
     ]  # fmt: skip
 
 

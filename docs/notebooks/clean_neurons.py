@@ -79,11 +79,14 @@ tiles = pl.DataFrame(
     for i, n in enumerate(chosen.tolist())
     for j, atom in enumerate(atoms)
 )
-alt.Chart(tiles, width=230, height=110).mark_rect().encode(
+alt.Chart(tiles, width=190, height=110).mark_rect().encode(
     alt.X("atom:O", axis=None),
     alt.Y("neuron:O", axis=None),
     alt.Color(
-        "part", scale=alt.Scale(domain=[-1, 1], scheme="blueorange"), title="part along the atom"
+        "part",
+        scale=alt.Scale(domain=[-1, 1], scheme="blueorange"),
+        title="part along the atom",
+        legend=alt.Legend(orient="bottom", titleLimit=0),
     ),
     column=alt.Column("network", sort=list(parts), title=None),
 )

@@ -72,7 +72,7 @@ import polars as pl
 alt.Chart(pl.DataFrame(rows), width=420, height=240).mark_line(point=True).encode(
     alt.X("steps"),
     alt.Y("error", title="error (under PGD: a lower bound)", scale=alt.Scale(domain=[0, 1])),
-    alt.Color("on", title=None),
+    alt.Color("on", title=None, legend=alt.Legend(columns=2)),
 )
 
 # %% [markdown]

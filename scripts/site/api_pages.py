@@ -67,7 +67,7 @@ def _page(place: Path) -> str:
     lines = [f"# {dotted}", "", summary(place), ""]
     modules = list(_modules(place))
     if len(modules) > 3:
-        lines += ["| module | |", "|---|---|"]
+        lines += ["| module | what it holds |", "|---|---|"]
         lines += [f"| [{one}](#{one}) | {words} |" for one, words in modules]
     if place.is_dir():
         lines += ["", f'<a id="{dotted}"></a>']

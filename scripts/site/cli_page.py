@@ -3,14 +3,19 @@
 import inspect
 import re
 from collections.abc import Iterator
+from textwrap import dedent, indent
 from typing import Any
 
 from advlab.cli import VERBS, _imported
 
+_CODE = re.compile(r"(`[^`]*`)")
+_PAGE = re.compile(r"\bdocs/([\w-]+\.md)")
+_OPTION = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
+
 
 def page() -> str:
     """The Markdown of the page."""
-    lines = ["# The command line", "", "| command | |", "|---|---|"]
+    lines = ["# The command line", "", "| command | what it does |", "|---|---|"]
     lines += [
         f"| [`advlab {verb}`](#advlab-{verb}) | {words} |" for verb, (_, words) in VERBS.items()
     ]
@@ -39,23 +44,28 @@ def _command(name: str, command: Any) -> Iterator[str]:
     usage = " ".join(f"[{_place(one)}]" if not one.required else _place(one) for one in placed)
     yield from (f"    {name} [OPTIONS] {usage}".rstrip(), "")
     yield from _words(command.help or "")
+    rows = [(f"`{_place(one)}`", one) for one in placed]
+    rows += [(_flags(one, command), one) for one in named]
+    kept = any(_default(one) for one in given)
     if given:
-        yield from ("| | | if left out |", "|---|---|---|")
-        for one in placed:
-            yield f"| `{_place(one)}` | {_cell(one.help)} | {_default(one)} |"
-        for one in named:
-            flags = ", ".join(f"`{flag}`" for flag in (*one.opts, *one.secondary_opts))
-            kind = "" if one.is_flag else f" {_type(one, command)}"
-            yield f"| {flags}{kind} | {_cell(one.help)} | {_default(one)} |"
+        yield "| argument or option | what it is |" + " if left out |" * kept
+        yield "|---|---|" + "---|" * kept
+    for name, one in rows:
+        yield f"| {name} | {_cell(one.help)} |" + f" {_default(one)} |" * kept
+
+
+def _flags(option: Any, command: Any) -> str:
+    flags = ", ".join(f"`{flag}`" for flag in (*option.opts, *option.secondary_opts))
+    return flags if option.is_flag else f"{flags} {_type(option, command)}"
 
 
 def _words(text: str) -> Iterator[str]:
     for part in inspect.cleandoc(text).split("\n\n"):
         body = part.removeprefix("\b").strip("\n")
         if part.startswith("\b"):
-            yield from (f"    {line.strip()}" for line in body.splitlines())
+            yield from indent(dedent(body), "    ").splitlines()
         else:
-            yield " ".join(body.split())
+            yield _coded(" ".join(body.split()))
         yield ""
 
 
@@ -65,8 +75,13 @@ def _place(argument: Any) -> str:
 
 
 def _type(option: Any, command: Any) -> str:
-    text = option.display_type(command.make_context("", [], resilient_parsing=True))
-    return f"*{text.strip('<>').replace('|', ' or ')}*"
+    text = option.display_type(command.make_context("", [], resilient_parsing=True)).strip("<>")
+    least, most = (getattr(option, name, None) for name in ("min", "max"))
+    if least is None and most is None:
+        return f"*{text.replace('|', ' or ')}*"
+    ends = [f"at least {least}"] if least is not None else []
+    ends += [f"at most {most}"] if most is not None else []
+    return f"*{text.removesuffix(' range')}, {' and '.join(ends)}*"
 
 
 def _default(one: Any) -> str:
@@ -77,4 +92,12 @@ def _default(one: Any) -> str:
 
 
 def _cell(text: str | None) -> str:
-    return re.sub(r"\s+", " ", text or "").replace("|", "\\|")
+    return _coded(re.sub(r"\s+", " ", text or "").replace("|", "\\|"))
+
+
+def _coded(text: str) -> str:
+    """Options in a sentence as code, pages as links; what is code already stays."""
+    return "".join(
+        part if place % 2 else _PAGE.sub(r"[docs/\1](\1)", _OPTION.sub(r"`\1`", part))
+        for place, part in enumerate(_CODE.split(text))
+    )

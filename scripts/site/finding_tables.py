@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 import claim_cells
+import outcomes
 import verdict_tables as tables
 from addresses import experiment_anchor
 
@@ -78,4 +79,5 @@ def _row(id: str, verdict: Verdict) -> str:
     experiment = "/".join(id.split("/")[:2])
     words = tables.in_cell(verdict.claim) + claim_cells.rule(id, verdict)
     link = f"[`{id.partition('/')[2]}`]({experiment_anchor(experiment)})"
-    return f"| {link} | {words} | {claim_cells.measured(id, verdict)} | {tables.outcome(verdict)} |"
+    value, outcome = claim_cells.measured(id, verdict), outcomes.of_verdict(verdict)
+    return f"| {link} | {words} | {value} | {outcome} |"

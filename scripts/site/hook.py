@@ -12,6 +12,8 @@ import cite_page
 import claim_cells
 import cli_page
 import finding_tables
+import gallery_pages
+import home_page
 import notebook_pages
 import paper_pages
 from markdown_parts import Readable, slug, symbols
@@ -41,8 +43,8 @@ def on_config(config):
 
 def on_files(files, config):
     """Add what is made from other files of the repository."""
-    made = {uri: text for uri, (_, text) in api_pages.pages().items()}
-    made |= {f"gallery/{paper}.md": paper_pages.gallery(paper) for paper in ITEMS}
+    made: dict[str, str | bytes] = {uri: text for uri, (_, text) in api_pages.pages().items()}
+    made |= gallery_pages.pages() | home_page.pictures()
     made |= {"cli.md": cli_page.page(), "cite.md": cite_page.page()}
     made |= notebook_pages.pages()
     for path, uri in addresses.PAGES.items():
@@ -58,7 +60,8 @@ def on_page_markdown(markdown, page, config, files):
     uri = page.file.src_uri
     if page.file.generated_by:
         return markdown
-    text = addresses.relinked(plain(markdown), ROOT / "docs" / uri, uri)
+    source = home_page.with_tiles(markdown) if uri == "index.md" else markdown
+    text = addresses.relinked(plain(source), ROOT / "docs" / uri, uri)
     if uri == "index.md":
         text = text.replace("<!-- counts -->", paper_pages.totals())
     if uri == "findings.md":

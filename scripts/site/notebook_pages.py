@@ -11,6 +11,7 @@ from typing import Any
 
 import altair as alt
 import jupytext
+import polars as pl
 from addresses import ROOT
 
 from advlab.report import figure
@@ -47,6 +48,8 @@ def _page(source: Path) -> dict[str, str]:
             drawing = f"notebooks/{name}-{len(files)}.svg"
             files[drawing] = figure.svg(value.to_dict())
             lines += [f"![What this code draws]({Path(drawing).name})", ""]
+        elif isinstance(value, pl.DataFrame):
+            lines += [*table(value), ""]
         elif hasattr(value, "_repr_html_"):
             lines += ["<div>" + " ".join(value._repr_html_().split()) + "</div>", ""]
         elif value is not None:
@@ -59,6 +62,19 @@ def _page(source: Path) -> dict[str, str]:
         "",
     ]
     return {**files, f"notebooks/{name}.md": "\n".join(lines)}
+
+
+def table(frame: pl.DataFrame) -> list[str]:
+    """A frame as a table of Markdown; numbers to the right, with four digits."""
+    numbers = [kind.is_numeric() for kind in frame.dtypes]
+    rows = [frame.columns, ["---:" if one else "---" for one in numbers]]
+    rows += [[_cell(value) for value in row] for row in frame.rows()]
+    return ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def _cell(value: object) -> str:
+    text = f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text.replace("|", "\\|")
 
 
 def run_cell(code: str, names: dict[str, Any], file: str) -> tuple[str, Any]:

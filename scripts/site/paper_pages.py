@@ -1,36 +1,17 @@
-"""A page and a gallery per paper, from its README, papers.toml, verdicts and pictures."""
+"""A page per paper, from docs/<paper>.md, its README, papers.toml and verdicts."""
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import cache
-from typing import Any
+from collections.abc import Iterator
 
-import claim_cells
-import verdict_tables as tables
-from addresses import PACKAGE, ROOT, experiment_anchor, paths_linked, relative, relinked
+import outcomes
+from addresses import experiment_anchor, paths_linked, relative, relinked
+from known import PAPERS, known_findings, known_papers
 from prose_numbers import plain
 
-from advlab import lab
-from advlab.core.progress import duration
 from advlab.papers import EXPERIMENTS, ITEMS
-from advlab.report import Verdict, bibliography, findings
-from advlab.report.prose import paragraphs
 
-PAPERS = PACKAGE / "papers"
 _TABLES = re.compile(r"^(.*?)<!-- (verdicts|changes) -->\n.*?<!-- /\2 -->\n?", re.DOTALL)
 _ELSEWHERE = re.compile(r"<!-- elsewhere -->.*?<!-- /elsewhere -->\n*", re.DOTALL)
-
-
-@cache
-def known_papers() -> dict[str, bibliography.Paper]:
-    """The papers, by their short names."""
-    return bibliography.load(PAPERS / "papers.toml", ITEMS)
-
-
-@cache
-def known_findings() -> dict[str, findings.Finding]:
-    """Findings by the name of their verdict."""
-    return findings.load(PAPERS / "findings.toml", ROOT / "docs" / "findings.md")
 
 
 def page(paper: str, own: str) -> str:
@@ -66,7 +47,7 @@ def _counts(paper: str) -> list[str]:
     return [
         f"What runs decided; every figure with its claims is in the {gallery}.",
         "",
-        *tables.counts(paper),
+        *outcomes.counts(paper),
     ]
 
 
@@ -104,89 +85,6 @@ def _anchor(claim: str, uri: str) -> str:
     return relative(experiment_anchor(name), uri)
 
 
-def gallery(paper: str) -> str:
-    """Every experiment of a paper in the order of its story: figure, verdicts and findings."""
-    about, uri = known_papers()[paper], f"gallery/{paper}.md"
-    stored = {result["experiment"]: result for result in tables.stored(paper)}
-    lines = [
-        f"# Gallery: {paper}",
-        "",
-        f"*{about.title}*: [the paper in one page](../{paper}.md)",
-        "",
-    ]
-    lines += [*tables.counts(paper), "", claim_cells.LEGEND, ""]
-    for item in ITEMS[paper]:
-        lines += _experiment(f"{paper}/{item}", stored.get(f"{paper}/{item}"), uri)
-    changed = tables.changed(paper) if tables.changes(paper) else ""
-    if changed:
-        lines += ["", "## Verdicts that changed", "", changed]
-    return "\n".join(lines) + "\n"
-
-
-def _experiment(name: str, result: Mapping[str, Any] | None, uri: str) -> list[str]:
-    known = lab.load(name)
-    about, item = known.about, name.partition("/")[2]
-    heading = about.title if about.title.startswith(about.item) else f"{about.item}: {about.title}"
-    heading = heading[:1].upper() + heading[1:]
-    lines = [
-        "",
-        f"## {heading} {{ #{item} }}",
-        "",
-        str(paragraphs(known.text)).replace("\n\n", "\n"),
-        "",
-    ]
-    lines += _picture(name, bool(result))
-    laptop = about.seconds.get("laptop")
-    takes = f" (laptop scale, about {duration(laptop)} on two cores)" if laptop else ""
-    lines += [f"`advlab run {name}`{takes}", ""]
-    if result:
-        lines += [f"The claims of the stored run ({tables.ran(result)}):", ""]
-        lines += ['<div class="verdicts" markdown="1">', "", *_rows(result), "", "</div>", ""]
-        lines += _scope(tables.reached(result))
-        lines += claim_cells.printed_table(name)
-    else:
-        lines += ["No run of laptop scale is stored for its present rules. Its claims:", ""]
-        lines += [f"- `{id}` ({claim.kind}): {claim.words}" for id, claim in about.claims.items()]
-        lines += [""]
-    for id in about.claims:
-        one = known_findings().get(f"{name}/{id}")
-        if one:
-            more = relative(one.docs.removeprefix("docs/"), uri)
-            lines += [f"- Finding on `{id}`: {one.finding} [More]({more})"]
-    return lines
-
-
-def _rows(result: Mapping[str, Any]) -> Iterator[str]:
-    """The claims of one experiment: what was measured, and behind a click by which rule."""
-    yield "| claim | kind | what is claimed | measured | outcome |"
-    yield "|---|---|---|---|---|"
-    for each in result["verdicts"]:
-        one = Verdict(**{"scope": result["scope"], **each})
-        id = f"{result['experiment']}/{one.id}"
-        words = tables.claim(one, result) + claim_cells.rule(id, one)
-        cells = (f"`{one.id}`", one.kind, words, claim_cells.measured(id, one), tables.outcome(one))
-        yield "| " + " | ".join(cells) + " |"
-
-
-def _scope(parts: list[str]) -> list[str]:
-    """What the run assumed and reached, to be opened."""
-    if not parts:
-        return []
-    head = '<details markdown="1"><summary>What the run assumes, and what it reached</summary>'
-    return [head, "", *(f"- {part}" for part in parts), "", "</details>", ""]
-
-
-def _picture(name: str, decided: bool) -> list[str]:
-    file = f"images/{name.replace('/', '_')}.png"
-    if not (ROOT / "docs" / file).exists():
-        return ["*No picture of it is stored yet; a run leaves one in its folder.*", ""]
-    same = (ROOT / "results" / f"{name}.parquet").exists()
-    note = (
-        "" if same or not decided else "*The picture is of an earlier run than the numbers below.*"
-    )
-    return [f"![{name}](../{file}){{ loading=lazy }}", "", note, ""]
-
-
 def totals() -> str:
     """All papers' claims by kind and outcome, for the home page."""
-    return "\n".join(tables.counts(*ITEMS))
+    return "\n".join(outcomes.counts(*ITEMS))

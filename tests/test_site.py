@@ -12,8 +12,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from advlab import lab
 from advlab.lab import summary
-from advlab.papers import EXPERIMENTS
+from advlab.papers import EXPERIMENTS, ITEMS
 
 ROOT = Path(__file__).parents[1]
 MENU = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
@@ -39,6 +40,20 @@ def test_no_page_loads_from_a_network():
     assert "font: false" in MENU
     for file in (ROOT / "docs" / "assets").iterdir():
         assert not re.search(r"(url\(|src=|import\s)[\"']?https?:", file.read_text("utf-8")), file
+
+
+def test_the_demo_shows_decided_claims_of_every_paper_in_three_minutes():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    names = re.search("^DEMO := (.*)$", makefile, re.MULTILINE)[1].split()
+    assert sorted(name.split("/")[0] for name in names) == sorted(ITEMS)
+    assert sum(lab.load(name).about.seconds["laptop"] for name in names) <= 170
+    for name in names:
+        assert re.search(rf'echo "  {name} +\w', makefile), f"{name}: what to look at"
+        path = ROOT / "src/advlab/papers" / name.split("/")[0] / "verdicts.json"
+        stored = {one["experiment"]: one for one in json.loads(path.read_text("utf-8"))}
+        verdicts = [one["outcome"] for one in stored[name]["verdicts"]]
+        decided = sum(one in ("supported", "refuted") for one in verdicts)
+        assert decided > 0.8 * len(verdicts), name
 
 
 def test_there_are_five_notebooks_in_the_menu():

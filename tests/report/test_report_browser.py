@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from sample_results import KNOWN, results
+from sample_results import KNOWN, lasso, quick, results
 
 from advlab.cli import main
-from advlab.report.page import write_report
+from advlab.report.page import NoChart, write_report
+from advlab.report.pictures import png
 from advlab.report.printed import Printed, PrintedTable, Prints
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
@@ -66,6 +67,16 @@ def written(tmp_path_factory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def many(tmp_path_factory) -> Path:
+    """Forty experiments: more than the contents can show at once."""
+    path = tmp_path_factory.mktemp("many") / "report.html"
+    one = quick().model_copy(update={"chart": {}, "paper": "toy"})
+    toys = [one.model_copy(update={"experiment": f"toy/{place}"}) for place in range(40)]
+    write_report(toys, path, {})
+    return path
+
+
 @pytest.fixture
 def page(browser, written) -> Iterator[Path]:
     """The report, opened anew in the browser with every figure seen once."""
@@ -89,6 +100,10 @@ def wait(browser, until) -> None:
     from selenium.webdriver.support.ui import WebDriverWait
 
     WebDriverWait(browser, 30).until(until)
+
+
+def find(browser, selector: str) -> list:
+    return browser.find_elements("css selector", selector)
 
 
 def shown(browser, selector: str) -> list[str]:
@@ -177,6 +192,56 @@ def test_no_width_of_a_screen_scrolls_sideways(browser, page, width):
         for card in browser.find_elements("css selector", ".card")[:3]:
             browser.execute_script("arguments[0].open = true", card)
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+    finally:
+        emulate(browser)
+
+
+@pytest.fixture(scope="module")
+def wide(tmp_path_factory) -> Path:
+    """A claim with long numbers, figures in three panels, and a picture."""
+    path = tmp_path_factory.mktemp("wide") / "report.html"
+    long = {"measured": -1.2345e-12, "low": -1.3456e-12, "high": -1.1234e-12}
+    first = quick().verdicts[0].model_copy(update=long)
+    bare = quick().model_copy(update={"chart": {}, "verdicts": [first]})
+    pixels = np.full((300, 1500, 1), 200, np.uint8)
+    write_report([bare, lasso()], path, {}, undrawn={"benign/fig1": NoChart("Why", png(pixels))})
+    return path
+
+
+@pytest.mark.parametrize("media", ["screen", "print"])
+def test_long_numbers_stay_inside_their_card(browser, wide, media):
+    emulate(browser, width=820)
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media})
+    try:
+        browser.get(wide.as_uri())
+        card, value = (find(browser, f"#benign-fig1 .{name}")[0].rect for name in ("card", "range"))
+        assert value["width"] > 100
+        assert value["x"] + value["width"] <= card["x"] + card["width"]
+    finally:
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        emulate(browser)
+
+
+def test_a_figure_in_panels_uses_a_wide_screen(browser, wide):
+    emulate(browser, width=2000)
+    try:
+        browser.get(wide.as_uri())
+        see_all(browser)
+        assert find(browser, ".chart svg.marks")[0].rect["width"] > 1350
+    finally:
+        emulate(browser)
+
+
+def test_a_picture_can_be_enlarged_on_a_narrow_screen(browser, wide):
+    emulate(browser, width=390)
+    try:
+        browser.get(wide.as_uri())
+        (picture,) = find(browser, ".picture")
+        assert picture.rect["width"] < 390
+        for link, least, most in (("enlarge", 999, 1001), ("shrink", 0, 390)):
+            find(browser, f".{link}")[0].click()
+            wait(browser, lambda _, a=least, b=most: a < picture.rect["width"] < b)
+            assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
     finally:
         emulate(browser)
 
@@ -275,6 +340,63 @@ def test_search_and_filters_narrow_the_page(browser, page):
     wait(browser, lambda _: shown(browser, ".card") == [])
     browser.find_element("css selector", "[data-clear]").click()
     assert shown(browser, ".card") == everything
+
+
+def test_a_search_leaves_no_header_of_a_paper_without_a_match(browser, page):
+    field = browser.find_element("id", "search")
+    field.send_keys("quick look")
+    wait(browser, lambda _: shown(browser, ".experiment") == ["benign-fig1"])
+    # The docstring of an experiment of the other paper has a list.
+    assert browser.find_elements("css selector", "#paper-generalization .about li")
+    assert shown(browser, ".paper") == ["paper-benign"]
+    assert len([one for one in find(browser, ".paper-links") if one.is_displayed()]) == 1
+
+
+FOUND = "return document.querySelector('.found').textContent"
+
+
+@pytest.mark.parametrize(
+    "spellings",
+    [("eps", "epsilon", "ε", "Ε"), ("theta", "θ"), ("kappa", "ϰ"), ("R*(eps)", "R^*(ε)")],
+)
+def test_names_and_symbols_of_letters_find_each_other(browser, page, spellings):
+    field, found = browser.find_element("id", "search"), []
+    for spelling in spellings:
+        field.send_keys(spelling)
+        wait(browser, lambda driver: " of 8 claims" in driver.execute_script(FOUND))
+        found.append(shown(browser, ".card"))
+        field.send_keys("\ue00c")  # Escape
+        wait(browser, lambda driver: not driver.execute_script(FOUND))
+    assert all(one == found[0] != [] for one in found)
+    assert len(found[0]) < 8
+
+
+FOLLOWED = """
+const section = document.getElementById(`toy-${arguments[0]}`);
+const top = section.getBoundingClientRect().top;
+if (Math.abs(top - 90) > 1) {
+  scrollTo({ top: top + scrollY - 90, behavior: "instant" });
+  return false;
+}
+const [link] = document.querySelectorAll("#index [aria-current]");
+if (!link || !link.href.endsWith(`#toy-${arguments[0]}`)) return false;
+const [item, finder] = [link, document.querySelector(".finder")]
+    .map((one) => one.getBoundingClientRect());
+return item.top >= finder.bottom && item.bottom <= innerHeight
+"""
+
+
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_the_contents_follow_the_reader(browser, many, motion):
+    features = [{"name": "prefers-reduced-motion", "value": motion}]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+    browser.get(many.as_uri())
+    try:
+        for place in (35, 3):
+            # Sections that come into view change their heights, so the place is sought again.
+            wait(browser, lambda driver, place=place: driver.execute_script(FOLLOWED, place))
+    finally:
+        emulate(browser)
 
 
 def test_a_link_to_a_verdict_opens_it_even_when_filtered_away(browser, page):

@@ -249,3 +249,35 @@ def test_quartiles_stand_around_the_median_and_leave_out_what_a_log_axis_cannot_
     assert (plain["low"], plain["y"], plain["high"]) == (1.0, 2.0, 3.0)
     (log,) = aggregate.means(rows, "x", "y", log_y=True, band="quartiles").iter_rows(named=True)
     assert (log["low"], log["y"], log["high"], log["replicates"]) == (1.75, 2.5, 27.25, 4)
+
+
+def spread(*values: float) -> pl.DataFrame:
+    rows = [{"x": x, "y": y} for x in (1, 2, 3) for y in values]
+    return pl.DataFrame(rows)
+
+
+@pytest.mark.parametrize("draw", [curves, points])
+def test_the_axis_of_a_quantity_that_is_never_negative_is_not_either(draw):
+    spec = draw(spread(0.1, 0.1, 0.1, 4.0), "x", "y").to_dict()
+    (data,) = (data for data in rows(spec).values() if "low" in data[0])
+    assert min(row["low"] for row in data) == 0  # the mean less one deviation is below
+    ticks = labels(svg(draw(spread(0.1, 0.1, 0.1, 4.0), "x", "y")))
+    assert min(ticks) == 0
+
+
+@pytest.mark.parametrize("draw", [curves, points])
+def test_an_axis_with_a_little_below_0_ends_where_its_rows_end(draw):
+    chart = draw(spread(-0.3, 0.9, 0.9, 0.9), "x", "y")
+    (data,) = (data for data in rows(chart.to_dict()).values() if "low" in data[0])
+    encodings = [layer["encoding"]["y"] for layer in chart.to_dict()["layer"]]
+    domains = [one["scale"]["domain"] for one in encodings]
+    assert domains == [[min(row["low"] for row in data), pytest.approx(1.2)]] * len(domains)
+    # As much below as above has the ends of ticks.
+    even = draw(spread(-1.0, -0.9, 0.9, 1.0), "x", "y").to_dict()
+    assert "domain" not in even["layer"][0]["encoding"]["y"]["scale"]
+
+
+def labels(drawing: str) -> list[float]:
+    """The numbers on the y axis of a drawing."""
+    found = re.findall(r'text-anchor="end"[^>]*>([−\d.]+)<', drawing)
+    return [float(one.replace("−", "-")) for one in found]

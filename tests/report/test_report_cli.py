@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -153,3 +154,19 @@ def test_a_summary_never_says_what_is_imported(tmp_path, place, monkeypatch):
     summary.write(foreign, pl.DataFrame({"x": [1.0]}), folder / "a.parquet")
     assert call({"stores": [folder], "to": place["to"]}) == 0
     assert foreign.title in place["to"].read_text()
+
+
+def test_where_a_summary_has_no_figure_the_page_says_why_to_a_reader():
+    kept = summary.read(RESULTS / "purification" / "fig3.parquet")
+    assert verb._drawn(kept)[0].chart
+    told = [
+        verb._drawn(replace(kept, every=2, rows=4321)),
+        verb._drawn(replace(kept, every=41, rows=4321)),
+        verb._drawn(replace(kept, table=kept.table.select("seed"))),
+    ]
+    assert [why for _, why in told] == [
+        "The summary of its run keeps half of its 4,321 rows, too few",
+        "The summary of its run keeps one in 41 of its 4,321 rows, too few",
+        "The summary of its run leaves out what the figure shows",
+    ]
+    assert not any(result.chart for result, _ in told)

@@ -188,10 +188,15 @@ def test_what_is_in_brackets_stays_in_one_line():
     assert any("(1\u00a0-\u00a0lambda)" in line for line in lines)
 
 
-def test_a_picture_spells_the_letter_that_its_font_lacks(monkeypatch):
+def test_a_picture_sets_texts_with_rare_letters_in_fonts_that_have_them(monkeypatch):
     monkeypatch.setattr(figure.vl_convert, "svg_to_png", lambda text, scale: text.encode())
-    drawn = figure.png('<text>‖∇<tspan dy="3">x</tspan> L‖, ∇f</text>').decode()
-    assert drawn == '<text>‖grad<tspan dy="3">x</tspan> L‖, grad f</text>'
+    plain = '<text x="1" font-family="sans-serif">‖w‖ of ⟨a⟩</text>'
+    rare = '<text x="1" font-family="sans-serif">‖∇<tspan dy="3">x</tspan> L‖</text>'
+    drawn = figure.png(f"<svg>{plain}{rare}{plain}</svg>").decode()
+    texts = re.findall("<text.*?</text>", drawn)
+    assert texts[0] == texts[2] == plain.replace("⟨", "‹").replace("⟩", "›")
+    assert texts[1].startswith('<text font-family="DejaVu Sans, ')
+    assert texts[1].endswith('x="1">‖∇<tspan dy="3">x</tspan> L‖</text>')
 
 
 def test_a_legend_is_not_said_twice():

@@ -4,6 +4,7 @@ import base64
 import gzip
 import json
 import re
+import struct
 from html.parser import HTMLParser
 from itertools import pairwise
 from urllib.parse import unquote
@@ -13,9 +14,10 @@ from sample_results import KNOWN, convergence, lasso, quick, results
 
 from advlab.core.errors import AdvlabError
 from advlab.report import Assumption, Failure, Maker, Scope
+from advlab.report import page as page_module
 from advlab.report.continued import continued, in_brackets
 from advlab.report.findings import Finding, load
-from advlab.report.page import render, write_report
+from advlab.report.page import NoChart, render, write_report
 from advlab.report.printed import Printed, Prints
 from advlab.report.symbols import typeset
 
@@ -258,3 +260,28 @@ def test_a_scope_that_verdicts_share_is_shown_once():
     page = Page(render([one.model_copy(update={"verdicts": verdicts})], {}))
     assert page.text.count("≥ 10, reached 3): not met") == 1
     assert page.text.count("reduced: 200 of 1000 steps") == 1
+
+
+def undrawn(*sizes: int) -> tuple[list, dict[str, NoChart]]:
+    """Results without charts, and pictures of so many bytes for them."""
+    header = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 900, 600)
+    bare = [
+        quick().model_copy(update={"chart": {}, "experiment": f"toy/{size}", "paper": "toy"})
+        for size in sizes
+    ]
+    pictures = [header + bytes(size) for size in sizes]
+    marks = [NoChart("The summary is short", one) for one in pictures]
+    return bare, {one.experiment: mark for one, mark in zip(bare, marks, strict=True)}
+
+
+def test_a_page_has_as_many_pictures_as_it_has_room_for_the_smallest_first(monkeypatch):
+    bare, pictures = undrawn(30_000, 300_000, 3_000)
+    without = len(render(bare, {}))
+    for room, kept in ((0, []), (60_000, ["toy-30000", "toy-3000"]), (1_000_000, 3 * ["toy"])):
+        monkeypatch.setattr(page_module, "_LARGEST", without + room)
+        text = render(bare, {}, undrawn=pictures)
+        found = re.findall(r'<div class="pictured" id="(toy-\d+)-picture"', text)
+        assert len(found) == len(kept)
+        assert all(one.startswith(name) for one, name in zip(found, kept, strict=True))
+        assert len(text) <= without + room + 1000 * len(bare)
+        assert text.count("there is no figure here") == len(bare) - len(kept)

@@ -24,9 +24,16 @@ from advlab.report import prose, symbols
         ("2^(-2k-2)", "2^{−2k−2}"),
         ("delta = N^(-1/(D+2))/2 of log10 n", "δ = N^{−1/(D+2)}/2 of log₁₀ n"),
         ("||grad f(W) - grad f(W0)||", "‖∇f(W) − ∇f(W₀)‖"),
+        ("M sum ||c_r||^2 and the sum of all", "M Σ ‖cᵣ‖² and the sum of all"),
+        ("sup |h - h^| of tilde psi_i, u0 and c6.", "sup |h − h\u0302| of ψ\u0303ᵢ, u₀ and c₆."),
+        ("8 ceil(log2(1/(alpha u0))) <= R/sqrt(m)", "8 ⌈log₂(1/(α u₀))⌉ ≤ R/√m"),
+        ("m x m numbers, 3 x 6 x 6", "m × m numbers, 3 × 6 × 6"),
+        ("-y M w*, -<mu, x>, -grad L at x and -x", "−y M w*, −⟨μ, x⟩, −∇L at x and −x"),
         # Words that only look like names of letters, and numbers of theorems, stay.
         ("robust_error of clean_delta, Lemma B.2", "robust_error of clean_delta, Lemma B.2"),
         ("fig5 at n-1, p-0.8, x < y", "fig5 at n-1, p-0.8, x < y"),
+        ("--verbose, pre- or re-attacks of t5x", "--verbose, pre- or re-attacks of t5x"),
+        ("G1 of (A1)-(B2), a sum (over r)", "G1 of (A1)-(B2), a sum (over r)"),
     ],
 )
 def test_formulas_as_a_paper_prints_them(typed, printed):
@@ -56,12 +63,38 @@ def test_a_chart_has_symbols_where_they_are_seen_and_fields_as_they_were():
     assert seen["datasets"]["a"] == [{"eps": "‖μ‖", "name": "T₀", "shown": "8e-6"}]
 
 
+def test_an_index_of_a_norm_is_lowered_in_a_drawing_as_in_a_text():
+    assert symbols.html("linf") == "ℓ<sub>∞</sub>"
+    drawn = symbols.scripted(f"<text>{symbols.plain('linf, ||x||_inf, t to ∞')}</text>")
+    assert re.findall(r'dy="3"[^>]*>(.)<', drawn) == ["∞", "∞"]
+    assert drawn.count("∞") == 3
+    code = prose.words("the value `u0 x v0` of u0")
+    assert "<code>u0 x v0</code> of <i>u</i><sub>0</sub>" in code
+
+
 def test_dollars_are_maths_and_prices_are_not():
     (tree,) = re.findall("<math.*?</math>", prose.words(r"below $R^*(\epsilon)$ at eps"))
     root = ElementTree.fromstring(tree)
     assert "".join(root.itertext()) == "R*(ϵ)"
     assert {one.tag.rpartition("}")[2] for one in root.iter()} >= {"math", "msup", "mi"}
     assert prose.words("from $5 to $6 each") == "from $5 to $6 each"
+
+
+@pytest.mark.parametrize(
+    ("latex", "base"),
+    [
+        (r"\|\mu\|^2", "‖μ‖"),
+        (r"1 + \lVert w - v\rVert_2^2", "‖w−v‖"),
+        (r"\frac{|x|^2}{d}", "|x|"),
+        ("‖a‖^2", "‖a‖"),
+        (r"P(a | b) = \|c\|_1", "‖c‖"),
+    ],
+)
+def test_the_exponent_of_a_norm_is_that_of_the_whole_norm(latex, base):
+    root = ElementTree.fromstring(str(prose.maths(latex)))
+    (script,) = (one for one in root.iter() if one.tag.endswith(("sup", "sub")))
+    assert script[0].tag.endswith("}mrow")
+    assert "".join(script[0].itertext()).replace(" ", "") == base
 
 
 MARKUP = st.sampled_from(

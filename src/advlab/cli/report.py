@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _SCALES = ("smoke", "laptop", "paper")
 _REFUTED = 1
-_PICTURES = 2_200_000
-"""Bytes of the pictures on one page, which is to stay below 8 MB."""
 
 
 def report(
@@ -116,16 +114,10 @@ def _shown(out: Path, scale: str | None) -> "tuple[list[Result], dict[str, NoCha
 
 
 def _pictures(experiments: list[str], out: Path) -> dict[str, bytes]:
-    """Those that are published beside a folder of summaries, the smallest first, while they fit."""
+    """Those that are published beside a folder of summaries."""
     folder = out.resolve().parent / "docs" / "images"
     paths = {name: folder / f"{name.replace('/', '_')}.png" for name in experiments}
-    found = {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
-    room, kept = _PICTURES, {}
-    for name, picture in sorted(found.items(), key=lambda one: len(one[1])):
-        room -= len(picture)
-        if room >= 0:
-            kept[name] = picture
-    return kept
+    return {name: path.read_bytes() for name, path in paths.items() if path.is_file()}
 
 
 def _none(out: Path, scale: str | None) -> NoReturn:
@@ -213,16 +205,16 @@ def _drawn(kept: "Summary") -> "tuple[Result, str]":
     from ..papers import EXPERIMENTS
 
     if kept.result.experiment not in EXPERIMENTS:
-        return kept.result, "Its summary holds no chart"
+        return kept.result, "The summary of its run holds no figure"
     known = lab.load(kept.result.experiment)
     told = kept.result.model_copy(update={"about": known.text})
     if kept.every > 1:
-        return told, f"Of its table of {kept.rows} rows only every {kept.every}th is stored"
+        part = "half" if kept.every == 2 else f"one in {kept.every}"
+        return told, f"The summary of its run keeps {part} of its {kept.rows:,} rows, too few"
     try:
         return told.model_copy(update={"chart": known.figure(kept.table).to_dict()}), ""
-    except Exception as error:  # what does not fit a table of another day fails in any way
-        what = " ".join(str(error).split())
-        return told, f"Its stored table cannot draw it ({what:.120})"
+    except Exception:  # what does not fit a table of another day fails in any way
+        return told, "The summary of its run leaves out what the figure shows"
 
 
 def _natural(name: str) -> list[tuple[str, int]]:

@@ -1,7 +1,8 @@
 """The axes, scales and colours that the layers of one panel share."""
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import altair as alt
@@ -43,6 +44,7 @@ class Axes:
     beside: bool = False
     theory: pl.DataFrame | None = None
     y_domain: tuple[float, float] | None = None
+    drawn: tuple[float, float] | None = None
 
     def chart(self, rows: pl.DataFrame, channel: Literal["fill", "stroke"] = "fill") -> alt.Chart:
         """Rows with colours; `channel` is what the mark has of them where they are a scale."""
@@ -85,6 +87,8 @@ class Axes:
             scale = alt.Scale(domain=[0, 1])
         elif not self.log_y and self.floor() is not None:
             scale = scale_of(False, nice=TICKS, domainMin=0)
+        elif not self.log_y and self.below() is not None:
+            scale = scale_of(False, nice=False, domain=self.below())
         seen = [self.means()]
         if self.theory is not None:
             seen.append(self.theory[self.y_name].cast(pl.Float64).drop_nulls().to_numpy())
@@ -92,19 +96,50 @@ class Axes:
         return alt.Y(f"{column}:Q", title=title, scale=scale, axis=axis)
 
     def floor(self) -> float | None:
-        """0 if y is never below it but for less than a fiftieth of its largest value."""
-        tables = [self.table] + ([] if self.theory is None else [self.theory])
-        values = np.concatenate([one[self.y_name].cast(pl.Float64).to_numpy() for one in tables])
-        values = values[np.isfinite(values)]
-        if len(values) == 0 or not -NEARLY * values.max() <= values.min() < NEARLY * values.max():
+        """0 if y comes near to it and is never below but for a fiftieth of its largest value."""
+        values = self.values()
+        if not self.is_positive() or not values.min() < NEARLY * values.max():
             return None
         return 0.0
 
+    def is_positive(self) -> bool:
+        """Whether y is never below 0 but for less than a fiftieth of its largest value."""
+        values = self.values()
+        return len(values) > 0 and bool(values.min() >= -NEARLY * values.max())
+
+    def values(self) -> np.ndarray:
+        """All y that are numbers, of the table and of theory."""
+        tables = [self.table] + ([] if self.theory is None else [self.theory])
+        values = np.concatenate([one[self.y_name].cast(pl.Float64).to_numpy() for one in tables])
+        return values[np.isfinite(values)]
+
     def floored(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """Rows (y, low, high) whose bands end at 0 where the axis begins there."""
-        if self.log_y or self.floor() is None:
+        """Rows (y, low, high) whose bands end at 0 where y does."""
+        if self.log_y or not self.is_positive():
             return rows
         return rows.with_columns(pl.col("low").clip(0.0, None))
+
+    def around(self, rows: pl.DataFrame) -> "Axes":
+        """The same axes, which know where the rows (y, low, high) that they show end."""
+        columns = [rows[name] for name in ("y", "low", "high")]
+        if self.theory is not None:
+            columns.append(self.theory[self.y_name])
+        values = np.concatenate([one.cast(pl.Float64).to_numpy() for one in columns])
+        values = values[np.isfinite(values)]
+        if len(values) == 0:
+            return self
+        return replace(self, drawn=(float(values.min()), float(values.max())))
+
+    def below(self) -> list[float] | None:
+        """The ends of an axis on which a little lies below 0: that end is where the rows end.
+
+        Rounded to the next tick it would show as much again that is not there.
+        """
+        low, high = self.drawn or (0.0, 0.0)
+        if not low < 0 < high:
+            return None
+        step = _step(high - low)
+        return [low, step * math.ceil(high / step - 1e-9)] if -low < step else None
 
     def means(self) -> np.ndarray:
         """The means of y over replicates, those that are numbers."""
@@ -199,6 +234,15 @@ class Axes:
         elif color:
             encodings["color"] = self.hue()
         return [chart.encode(**encodings)]
+
+
+def _step(length: float) -> float:
+    """What lies between the ticks of a linear axis of this length."""
+    power = 10.0 ** math.floor(math.log10(length / TICKS))
+    many = length / TICKS / power
+    return power * next(
+        by for by, least in ((10, 50**0.5), (5, 10**0.5), (2, 2**0.5), (1, 0)) if many >= least
+    )
 
 
 def scale_of(log: bool, **more: Any) -> alt.Scale:

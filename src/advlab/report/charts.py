@@ -53,6 +53,7 @@ def curves(
         table, x, y, color, x_title, y_title, log_x, log_y, theory=theory, y_domain=y_domain
     )
     rows = axes.floored(rows)
+    axes = axes.around(rows)
     several = axes.names() if apart and color and not axes.is_scale() else []
     if several:
         rows = rows.with_columns(place=pl.Series([several.index(one) for one in rows["color"]]))
@@ -99,6 +100,7 @@ def points(
         table, x, y, color, x_title, y_title, log_x, log_y, 14, theory=theory, y_domain=y_domain
     )
     rows = axes.floored(rows)
+    axes = axes.around(rows)
     bars = axes.chart(rows, "stroke").mark_rule(strokeWidth=1.5).encode(y=axes.y("low"), y2="high")
     dots = axes.chart(rows, "fill").mark_point(filled=True, size=60, opacity=1)
     dots = dots.encode(y=axes.y("y"), tooltip=axes.tooltip(rows))

@@ -21,7 +21,12 @@ from .theme import CATEGORIES, GROUND, INK, LINES, QUIET, theme
 
 _COMMON = str.maketrans("⟨⟩∼", "‹›~")
 """Letters for a picture's font; a text with others would be set in another font as a whole."""
-_NABLA = re.compile("∇(<?)")
+_RARE = re.compile(
+    r"<text\b[^>]*>(?:(?!</text>).)*?[∇⌈⌉⌊⌋\u0302\u0303](?:(?!</text>).)*</text>", re.DOTALL
+)
+"""Texts with letters that the converter's own font lacks or sets beside their place."""
+_WIDE = "DejaVu Sans, Lucida Grande, Segoe UI Symbol, sans-serif"
+"""Fonts without serifs that have them; else the whole text would be set in one with serifs."""
 VEGA_LITE = ".".join(SCHEMA_VERSION.split(".")[:2])
 _VARIABLES = {INK: "--ink", QUIET: "--quiet", LINES: "--grid", GROUND: "--ground"} | {
     colour: f"--c{place}" for place, colour in enumerate(CATEGORIES)
@@ -66,9 +71,17 @@ def png(drawing: str, scale: float = 2.0) -> bytes:
         drawing: an SVG file.
         scale: pixels of the picture for one of the drawing.
     """
-    # No font that is shipped with the converter has this letter.
-    drawing = _NABLA.sub(lambda found: "grad<" if found[1] else "grad ", drawing)
-    return vl_convert.svg_to_png(drawing.translate(_COMMON), scale=scale)
+    return vl_convert.svg_to_png(_with_fonts(drawing), scale=scale)
+
+
+def _with_fonts(drawing: str) -> str:
+    """A drawing whose texts can all be set without serifs."""
+    return _RARE.sub(_in_wide, drawing.translate(_COMMON))
+
+
+def _in_wide(found: re.Match[str]) -> str:
+    text = re.sub(r'\sfont-family="[^"]*"', "", found[0])
+    return text.replace("<text", f'<text font-family="{_WIDE}"', 1)
 
 
 @dataclass(frozen=True)

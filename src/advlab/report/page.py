@@ -27,10 +27,14 @@ from .measured import measured
 from .printed import Prints
 from .result import Result
 from .strip import strip
-from .symbols import typeset
+from .symbols import LETTERS, typeset
 from .theme import CATEGORIES, DARK_CATEGORIES, DARK_QUIET, QUIET, theme
 from .verdict import Outcome, Verdict
 
+_LARGEST = 8_000_000
+"""Bytes of a page; pictures that would make it larger are left out."""
+_AROUND = 1000
+"""Bytes that stand around a picture."""
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
 KINDS: dict[str, str] = {
     "empirical": "a paper says so, and it can go either way",
@@ -117,21 +121,38 @@ def render(
         cards = [card for entry in group["entries"] for card in entry["cards"]]
         group["printed"] = [card for card in cards if card["printed"]]
     heading = results[0].title if len(results) == 1 else "Claims and measurements"
-    return (
-        environment()
-        .get_template("page.html")
-        .render(
-            results=results,
-            heading=heading,
-            papers=groups,
-            outcomes=OUTCOMES,
-            kinds=KINDS,
-            by_kind=counts_by_kind(results),
-            total={**counts(results), "charts": charts},
-            finished=max((result.finished for result in results), default="")[:10],
-            **frame("page.css", chart=bool(charts)),
-        )
-    )
+    shown = {
+        "results": results,
+        "heading": heading,
+        "papers": groups,
+        "outcomes": OUTCOMES,
+        "kinds": KINDS,
+        "letters": LETTERS,
+        "by_kind": counts_by_kind(results),
+        "total": {**counts(results), "charts": charts},
+        "finished": max((result.finished for result in results), default="")[:10],
+        **frame("page.css", chart=bool(charts)),
+    }
+    template = environment().get_template("page.html")
+    page = template.render(shown)
+    entries = [entry for group in groups for entry in group["entries"]]
+    return template.render(shown) if _put_pictures(entries, _LARGEST - len(page.encode())) else page
+
+
+def _put_pictures(entries: Sequence[dict[str, Any]], room: float) -> int:
+    """Give entries their pictures, the smallest first, while they fit; how many those are.
+
+    Args:
+        entries: those without a chart may have a picture.
+        room: bytes of the page that are free.
+    """
+    left = [entry for entry in entries if entry["undrawn"] and entry["undrawn"].picture]
+    put = 0
+    for entry in sorted(left, key=lambda entry: len(entry["undrawn"].picture)):
+        room -= len(entry["undrawn"].address) + _AROUND
+        if room >= 0:
+            entry["picture"], put = True, put + 1
+    return put
 
 
 def frame(*sheets: str, chart: bool) -> dict[str, Any]:
@@ -145,7 +166,7 @@ def frame(*sheets: str, chart: bool) -> dict[str, Any]:
         },
         "bundle": bundle() if chart else "",
         "css": Markup("").join(asset(sheet) for sheet in sheets),
-        "js": asset("page.js"),
+        "js": Markup("").join(map(asset, ("page.js", "search.js"))),
     }
 
 
@@ -214,7 +235,8 @@ def _entries(
 ) -> list[dict[str, Any]]:
     specs = colours.shared([result.chart for result in results], paper.colours)
     return [
-        {**_entry(result, spec, known, prints), "undrawn": undrawn.get(result.experiment)}
+        _entry(result, spec, known, prints)
+        | {"undrawn": undrawn.get(result.experiment), "picture": False}
         for result, spec in zip(results, specs, strict=True)
     ]
 

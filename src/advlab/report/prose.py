@@ -23,6 +23,9 @@ _ELEMENTS = frozenset(
         *("mtable", "mtr", "mtd", "menclose", "mfenced"),
     )
 )
+_SCRIPTS = {f"{_MATHML}{name}" for name in ("msup", "msub", "msubsup")}
+_BARS = {"‖", "∥", "|"}
+ElementTree.register_namespace("", _MATHML.strip("{}"))
 _DOLLARS = re.compile(r"\$(?![\s$])((?:\\.|[^$\\])+?)(?<!\s)\$(?!\d)", re.DOTALL)
 
 
@@ -68,7 +71,32 @@ def maths(latex: str, display: Literal["inline", "block"] = "inline") -> Markup:
     known = all(str(one.tag).removeprefix(_MATHML) in _ELEMENTS for one in tree.iter())
     if not known or any(name.startswith("on") or "href" in name for name in names):
         return Markup("<code>{}</code>").format(latex)
-    return Markup(text)
+    for element in list(tree.iter()):
+        _group_norms(element)
+    return Markup(ElementTree.tostring(tree, encoding="unicode"))
+
+
+def _group_norms(element: ElementTree.Element) -> None:
+    """Norms and absolute values with an exponent or an index become groups inside an element.
+
+    The converter gives the exponent to the last bar, and browsers draw it too high.
+    """
+    for one in list(element):
+        if one.tag not in _SCRIPTS or not _is_bar(one[0]):
+            continue
+        end = list(element).index(one)
+        before = (at for at in range(end - 1, -1, -1) if _is_bar(element[at], one[0].text))
+        start = next(before, None)
+        if start is not None:
+            group = ElementTree.Element(f"{_MATHML}mrow")
+            group.extend([*element[start:end], one[0]])
+            one[0] = group
+            element[start:end] = []
+
+
+def _is_bar(element: ElementTree.Element, bar: str | None = None) -> bool:
+    """Whether it is a bar, or this very one."""
+    return not len(element) and element.text in (_BARS if bar is None else {bar})
 
 
 @cache

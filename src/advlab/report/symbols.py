@@ -13,15 +13,19 @@ from markupsafe import Markup
 
 Place = Literal["on the line", "raised", "lowered"]
 
-_LETTERS = {
+LETTERS = {
     **{"alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "eps": "ε", "epsilon": "ε"},
     **{"eta": "η", "theta": "θ", "kappa": "κ", "lambda": "λ", "lam": "λ", "mu": "μ", "xi": "ξ"},
     **{"pi": "π", "rho": "ρ", "sigma": "σ", "tau": "τ", "phi": "φ", "psi": "ψ", "omega": "ω"},
     **{"Delta": "Δ", "Omega": "Ω", "Theta": "Θ", "Sigma": "Σ", "Gamma": "Γ", "Phi": "Φ"},
 }
-_GREEK = re.compile(rf"(?<![A-Za-z0-9_.])({'|'.join(_LETTERS)})(?=[0-9_]?(?:[^A-Za-z0-9]|_|$))")
+"""Greek letters by the names that are typed for them."""
+_GREEK = re.compile(rf"(?<![A-Za-z0-9_.])({'|'.join(LETTERS)})(?=[0-9_]?(?:[^A-Za-z0-9]|_|$))")
+_NAMES = "|".join(LETTERS)
+_INSIDE = r"((?:[^()]|\((?:[^()]|\([^()]*\))*\))*)"
+"""Between brackets, with two more inside them."""
 _AFTER_INDEX = re.compile(
-    rf"(?:(?<=[{{,])|(?<=\b[^\W\d]_)|(?<=[‖|\u0303]_))({'|'.join(_LETTERS)})(?![A-Za-z])"
+    rf"(?:(?<=[{{,])|(?<=\b[^\W\d]_)|(?<=[‖|\u0302\u0303]_))({'|'.join(LETTERS)})(?![A-Za-z])"
 )
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), text)
@@ -39,31 +43,43 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         (r"<([^<>=≤≥]{1,40},[^<>=≤≥]{1,40})>", r"⟨\1⟩"),
         (r"\bsqrt(?=\()", "√"),
         (r"\bsqrt ", "√"),
+        (r"(?<=[‖|])_inf\b", "_∞"),
+        (r"√\((\w+)\)(?![\w(])", r"√\1"),
         (r"\bsum_", "Σ_"),
+        (rf"\bsum (?=[‖|⟨]|[A-Za-z][_(]|(?:{_NAMES})\b)", "Σ "),
+        (rf"\bceil\({_INSIDE}\)", r"⌈\1⌉"),
+        (rf"\bfloor\({_INSIDE}\)", r"⌊\1⌋"),
+        (r"(?<!\w)(\d+|[A-Za-z]) x (?=(?:\d+|[A-Za-z])(?!\w))", r"\1 × "),
         (r"\bgrad(?=[_‖|])|\bgrad (?=[A-Z]\b|f\b)", "∇"),
-        (r"\blog10\b", "log_{10}"),
+        (r"\blog(2|10)\b", r"log_{\1}"),
+        (rf"\btilde ({_NAMES}|[A-Za-z])(?![A-Za-z])", "\\1\u0303"),
+        (r"(?<!\w)([A-Za-z])\^(?![\w({*+\-−∞])", "\\1\u0302"),
         (r"(?<![\w~])([A-Za-z])~(?![A-Za-z0-9~])", "\\1\u0303"),
         (r"(?<=\S) ~ (?=\S)", " ∼ "),
         (r"(?<![\w'’])([A-Za-z])'(?![\w'])", r"\1′"),
-        (r"\b([Ww])([01])(?![\w.])", r"\1_\2"),
+        (r"(?<![\w.'’/-])([a-zW])(\d)(?!\w|\.\d)", r"\1_\2"),
         (r"(?<![\w.])1e([+-]?\d+)\b", r"10^\1"),
         (r"(?<![\w.])(\d(?:\.\d+)?)e([+-]?\d+)\b", r"\1 × 10^\2"),
         (r"(?<=[\w)\]‖|*′⟩]) - (?=[\w(\[‖|⟨√∇])", " − "),
-        (r"(?<![\w)\]}’'^.])-(?=\d|\.\d)", "−"),
+        (
+            rf"(?<![\w)\]}}’'^.*|‖⟩-])-(?=\.?\d|[(\[‖|⟨√∇]|(?:{_NAMES}|[A-Za-z])(?![A-Za-z]))",
+            "−",
+        ),
     )
 )
 _WORDS = "min|max|mean|median|sup|log|lim|argmin|argmax"
 _SCRIPT = re.compile(
     r"(?P<raised>(?<=[\w)\]|*'′‖⟩])\^(?:\{(?P<a>[^{}]*)\}|\((?P<b>(?:[^()]|\([^()]*\))*)\)|(?P<c>[+-−]?[\w.]*\w)))"
     r"|(?P<star>(?<![A-Za-z0-9*])(?P<starred>[A-Za-zͰ-Ͽ])(?P<g>\*)(?![A-Za-z0-9*]))"
-    r"|(?P<lowered>(?P<base>(?<![A-Za-z0-9])[A-Za-zͰ-Ͽℓ∇]\u0303?|[‖|]|(?<=[*′]))_"
+    r"|(?P<lowered>(?P<base>(?<![A-Za-z0-9])[A-Za-zͰ-Ͽℓ∇][\u0302\u0303]?|[‖|]|(?<=[*′]))_"
     r"(?:\{(?P<d>[^{}]*)\}|(?P<e>[\w∞*]+)))"
     rf"|(?P<under>\b(?P<word>{_WORDS})_(?:\{{(?P<h>[^{{}}]*)\}}|(?P<i>\d+|\w)(?!\w)))"
     r"|(?P<digit>(?<![A-Za-z0-9])(?P<letter>[ͰͱͲ-Ͽ])(?P<f>[0-9])(?![0-9.]))"
 )
 _VARIABLE = re.compile(
     r"(?<![\w'’.\"“$])(?<!Appendix )(?<!Lemma )(?<!Panel )(?<!panel )(?<!claim )"
-    r"(?:[BCDEFHJLN-Zb-gi-rt-z]|(?<!\d )[GKMhs])\u0303?(?=′?(?:[^\w'’.\-]|[.\-](?!\w)|$))|[α-ω]"
+    r"(?:[BCDEFHJLN-Zb-gi-rt-z]|(?<!\d )[GKMhs])[\u0302\u0303]?"
+    r"(?=′?(?:[^\w'’.\-]|[.\-](?!\w)|$))|[α-ω]"
 )
 """Letters that stand alone, but for "a", "A" and "I", which are words, and units; Greek letters."""
 _NUMBER = re.compile(r"[-+−]?[\d.]+(?:e[-+]?\d+)?$")
@@ -83,8 +99,8 @@ def pieces(text: str) -> Iterator[tuple[Place, str]]:
     """
     for pattern, symbol in _RULES:
         text = pattern.sub(symbol, text)
-    text = _GREEK.sub(lambda found: _LETTERS[found[1]], text)
-    text = _AFTER_INDEX.sub(lambda found: _LETTERS[found[1]], text)
+    text = _GREEK.sub(lambda found: LETTERS[found[1]], text)
+    text = _AFTER_INDEX.sub(lambda found: LETTERS[found[1]], text)
     last = 0
     for found in _SCRIPT.finditer(text):
         place: Place = "raised" if found["raised"] or found["star"] else "lowered"
@@ -130,7 +146,7 @@ def typeset(spec: Any) -> Any:
     return _typeset(spec, shown=False)
 
 
-_TYPED = re.compile(r"([_^])(?:\{([^{}<>]*)\}|([^\W\d_]|\*)(?![A-Za-z0-9]))")
+_TYPED = re.compile(r"([_^])(?:\{([^{}<>]*)\}|([^\W\d_]|\*)(?![A-Za-z0-9]))|(?<=[ℓ‖|])(∞)")
 _LOWERED = "₋₀₁₂₃₄₅₆₇₈₉ₓᵢⱼᵣₜₙₘₖₐₑₒₕₗₚₛᵤᵥ"
 _SMALL = dict.fromkeys("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "^") | dict.fromkeys(_LOWERED, "_")
 _NORMAL = dict(zip(_SMALL, "−0123456789−0123456789xijrtnmkaeohlpsuv", strict=True))
@@ -159,8 +175,8 @@ def _raised(text: str) -> str:
             made += f'<tspan dy="{-height}">{between}</tspan>' if height else between
             height = 0
         if found:
-            by = 3 if found[1] == "_" else -4
-            small = found[2] if found[2] is not None else found[3]
+            by = -4 if found[1] == "^" else 3
+            small = found[2] if found[2] is not None else found[3] or found[4]
             made += f'<tspan dy="{by - height}" font-size="75%">{small}</tspan>'
             last, height = found.end(), by
     return made

@@ -96,7 +96,7 @@
   }
 
   // Indices and exponents that have no small letter of their own, such as L_{rob}.
-  const TYPED = /([_^])(?:\{([^{}<>]*)\}|(\p{L}|\*)(?![A-Za-z0-9]))/gu;
+  const TYPED = /([_^])(?:\{([^{}<>]*)\}|(\p{L}|\*)(?![A-Za-z0-9]))|(?<=[ℓ‖|])(∞)/gu;
   function raisedText(text) {
     let [made, last, height] = ["", 0, 0];
     const add = (between) => {
@@ -106,8 +106,8 @@
     };
     for (const found of text.matchAll(TYPED)) {
       add(text.slice(last, found.index));
-      const by = found[1] === "_" ? 3 : -4;
-      made += `<tspan dy="${by - height}" font-size="75%">${found[2] ?? found[3]}</tspan>`;
+      const by = found[1] === "^" ? -4 : 3;
+      made += `<tspan dy="${by - height}" font-size="75%">${found[2] ?? found[3] ?? found[4]}</tspan>`;
       [last, height] = [found.index + found[0].length, by];
     }
     add(text.slice(last));
@@ -117,7 +117,7 @@
     svg.replace(/(<(?:text|tspan)\b[^>]*>)([^<]+)(?=<\/(?:text|tspan)>)/g, (_, tag, text) => tag + raisedText(text));
   function raise(place) {
     for (const text of place.querySelectorAll("svg text")) {
-      if (/[_^]/.test(text.textContent)) text.innerHTML = raised(`<text>${text.innerHTML}</text>`).slice(6, -7);
+      if (/[_^]|[ℓ‖|]∞/.test(text.textContent)) text.innerHTML = raised(`<text>${text.innerHTML}</text>`).slice(6, -7);
     }
   }
 
@@ -275,113 +275,4 @@
   window.addEventListener("beforeprint", () => {
     figures.filter((figure) => !("live" in figure.querySelector(".chart").dataset)).forEach(still);
   });
-
-  // ---------------------------------------------------------------- search and filters
-
-  const search = document.getElementById("search");
-  const sections = [...document.querySelectorAll(".experiment")].map((section) => ({
-    section,
-    link: document.querySelector(`#index li[data-experiment="${section.id}"]`),
-    // Letters of the Greek alphabet are found by themselves and by their names.
-    text: [section.dataset.words, ...[".item", "h3", ".facts a", ".about"].map((part) => section.querySelector(part)?.textContent)]
-      .join(" ")
-      .toLowerCase(),
-    cards: [...section.querySelectorAll(".card")].map((card) => ({
-      card,
-      text: `${card.dataset.words} ${card.textContent}`.toLowerCase(),
-    })),
-  }));
-
-  const pressed = (name) =>
-    [...document.querySelectorAll(`.choice[data-${name}][aria-pressed="true"]`)].map((one) => one.dataset[name]);
-
-  function filter() {
-    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const [outcomes, kinds] = [pressed("outcome"), pressed("kind")];
-    const matches = (text) => words.every((word) => text.includes(word));
-    let [claims, experiments, all] = [0, 0, 0];
-    for (const { section, link, text, cards } of sections) {
-      const whole = matches(text);
-      let kept = 0;
-      for (const { card, text: own } of cards) {
-        const right =
-          (!outcomes.length || outcomes.includes(card.dataset.outcome)) &&
-          (!kinds.length || kinds.includes(card.dataset.kind));
-        card.hidden = !(right && (whole || matches(own)));
-        kept += !card.hidden;
-      }
-      all += cards.length;
-      claims += kept;
-      const gone = !(kept || (whole && !outcomes.length && !kinds.length));
-      section.hidden = gone;
-      if (link) link.hidden = gone;
-      experiments += !gone;
-    }
-    for (const group of document.querySelectorAll(".paper-links, .paper")) {
-      group.hidden = !group.querySelector("li:not([hidden]), .experiment:not([hidden])");
-    }
-    document.querySelector(".nothing").hidden = experiments > 0;
-    const narrowed = words.length || outcomes.length || kinds.length;
-    document.querySelector(".found").textContent = narrowed
-      ? `${claims} of ${all} claims in ${experiments} ${experiments === 1 ? "experiment" : "experiments"}`
-      : "";
-  }
-
-  function clear() {
-    search.value = "";
-    document.querySelectorAll(".choice").forEach((one) => one.setAttribute("aria-pressed", "false"));
-    filter();
-  }
-
-  function showTarget() {
-    const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    if (!target) return;
-    if (search && target.closest("[hidden]")) clear();
-    if (target.matches("details")) target.open = true;
-    requestAnimationFrame(() => target.scrollIntoView());
-  }
-
-  if (search) {
-    document.querySelector(".finder").hidden = false;
-    let typing;
-    search.addEventListener("input", () => {
-      clearTimeout(typing);
-      typing = setTimeout(filter, 120);
-    });
-    for (const choice of document.querySelectorAll(".choice")) {
-      choice.addEventListener("click", () => {
-        choice.setAttribute("aria-pressed", String(choice.getAttribute("aria-pressed") !== "true"));
-        filter();
-      });
-    }
-    document.querySelector("[data-clear]").addEventListener("click", clear);
-    document.addEventListener("keydown", (event) => {
-      if (event.key === "/" && !event.target.closest("input, textarea")) {
-        event.preventDefault();
-        document.querySelector(".menu").open = true;
-        search.focus();
-      } else if (event.key === "Escape" && event.target === search) clear();
-    });
-    // Where there is no room beside the text, the contents are folded away.
-    const roomy = window.matchMedia("(min-width: 64rem)");
-    const fold = () => (document.querySelector(".menu").open = roomy.matches);
-    fold();
-    roomy.addEventListener("change", fold);
-    document.getElementById("index").addEventListener("click", (event) => {
-      if (!roomy.matches && event.target.closest("a")) document.querySelector(".menu").open = false;
-    });
-    const reading = new IntersectionObserver(
-      (entries) => {
-        for (const { target, isIntersecting } of entries) {
-          const link = document.querySelector(`#index li[data-experiment="${target.id}"] a`);
-          if (isIntersecting) link?.setAttribute("aria-current", "true");
-          else link?.removeAttribute("aria-current");
-        }
-      },
-      { rootMargin: "-20% 0px -75% 0px" },
-    );
-    sections.forEach(({ section }) => reading.observe(section));
-  }
-  window.addEventListener("hashchange", showTarget);
-  if (location.hash) showTarget();
 })();

@@ -23,7 +23,7 @@ rises. The sharp form (d4s) has (eta/2) (gap + deviation)^2 for both slacks: bel
 """
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -186,7 +186,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     ]
 
 
-def _blocks(n: int, count: int) -> list[dict[str, int]]:
+def _blocks(n: int, count: int) -> list[dict[str, Any]]:
     """Few replicates together where samples are many: their stack should stay in the cache."""
     return lab.blocks(count, 2 if n > 100_000 else 10)
 

@@ -3,13 +3,21 @@
 import math
 
 import numpy as np
+import pytest
 
+from advlab.attacks import APGD
 from advlab.core.randomness import generator
 from advlab.papers.convergence import theory
 from advlab.papers.convergence.experiments import mnist_pairs
 from advlab.papers.convergence.theory.caps import overlapping_caps, sample
 
 CASE = mnist_pairs.Case(digits=(0, 1), source="stand-in", samples=3)
+
+
+@pytest.fixture(autouse=True)
+def short_search(monkeypatch):
+    """Checks of shapes and types make a step of the search thirty times as long as it is."""
+    monkeypatch.setattr(mnist_pairs, "SEARCH", APGD(steps=25, restarts=2))
 
 
 def test_images_lie_on_the_sphere_and_differ_from_seed_to_seed():

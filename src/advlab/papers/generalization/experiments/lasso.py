@@ -38,7 +38,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Theorem 9",
     title="Adversarial LASSO in a sparse linear model",
-    seconds={"smoke": 2, "laptop": 240, "paper": 4000},
+    seconds={"smoke": 2, "laptop": 60, "paper": 4000},
     looks=2,
     claims={
         "14a": ours(

@@ -20,7 +20,7 @@ from .... import lab
 from ....report import Assumption, Claims, Verdict, empirical, theorem
 from ....report.charts import AnyChart, heat, panels
 from ..theory import averaging_contour, fit_C
-from ._parts.contours import LEVEL, NEAR, crossings, exponents
+from ._parts.contours import LEVEL, NEAR, crossings, exponents, first_colour
 from ._parts.synthetic_claims import (
     STANDS,
     checked,
@@ -83,13 +83,14 @@ def compute(case: Case) -> pl.DataFrame:
 
 def figure(table: pl.DataFrame) -> AnyChart:
     shown = _accuracies(table)
+    first = first_colour(shown, "mu_norm", "d", *(kind.name for kind in _KINDS))
     maps = [
         heat(
             shown,
             "mu_norm",
             "d",
             kind.name,
-            domain=(0.5, 1 - BETA),
+            domain=(first, 1 - BETA),
             lines=_lines(shown, kind),
             title=kind.title,
             x_title="||mu||",

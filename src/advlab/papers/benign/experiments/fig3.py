@@ -16,7 +16,7 @@ from .... import lab
 from ....report import Assumption, Claims, Verdict, empirical, theorem
 from ....report.charts import AnyChart, heat
 from ..theory import averaging_accuracy
-from ._parts.contours import LEVEL, crossings, ranks
+from ._parts.contours import LEVEL, crossings, first_colour, ranks
 from ._parts.synthetic_claims import (
     STANDS,
     checked,
@@ -75,12 +75,13 @@ def compute(case: Case) -> pl.DataFrame:
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
+    shown = _accuracy(table)
     return heat(
-        _accuracy(table),
+        shown,
         "d",
         "ratio",
         "accuracy",
-        domain=(0.5, 1 - BETA),
+        domain=(first_colour(shown, "d", "ratio", "accuracy"), 1 - BETA),
         lines=_lines(table),
         title=f"Robust accuracy under PGD (upper bound), ||mu|| = {MU:g}",
         y_title="alpha/||mu||",

@@ -21,7 +21,7 @@ from ....data import zeros_and_ones
 from ....report import Assumption, Claims, Verdict, empirical
 from ....report.charts import AnyChart, heat
 from ._parts import mnist_runs
-from ._parts.contours import crossings, ranks
+from ._parts.contours import LEVEL, crossings, first_colour, ranks
 from ._parts.mnist_runs import SIDES
 from ._parts.mnist_runs import Case as Case
 from ._parts.mnist_runs import compute as compute
@@ -68,14 +68,15 @@ def figure(table: pl.DataFrame) -> AnyChart:
         crossings(mean, "ratio", "d", "robust_accuracy", level)
         .sort("d")
         .with_columns(line=pl.lit(f"measured, at {level:g}"))
-        for level in LEVELS
+        # 0.8 first: it has the colour that it has in the other figures.
+        for level in sorted(LEVELS, key=lambda level: abs(level - LEVEL))
     ]
     return heat(
         table,
         "d",
         "ratio",
         "robust_accuracy",
-        domain=(0.5, 1.0),
+        domain=(first_colour(table, "d", "ratio", "robust_accuracy"), 1.0),
         lines=pl.concat(lines),
         title=f"{zeros_and_ones.TITLES[table['source'][0]]}: robust accuracy "
         f"under PGD (upper bound), ||mu|| = {MU:g}",

@@ -72,6 +72,7 @@ CLAIMS = Claims(ABOUT.claims)
 BASE = {"n": 40, "d": 4000, "mu_norm": 20**0.5, "alpha": 0.5}
 STRONG = {"route": "strong", "mu_norm": 12.0, "alpha": 1.2, "steps": 150}
 ROUTES = ("n", "d", "mu")
+WORDS = {"gaussian": "Gaussian", "laplace": "Laplace", "student": "Student's t"}
 NAMES = {"smoothed_leaky_relu": "SLReLU", "relu": "ReLU"}
 
 
@@ -187,12 +188,14 @@ def _constant(swept: pl.DataFrame) -> Verdict:
 
 def figure(table: pl.DataFrame) -> AnyChart:
     """Laws side by side: margins over q at each S, and the loss at the end."""
-    runs = strengths(table).with_columns(network=pl.col("activation").replace_strict(NAMES))
+    runs = strengths(table).with_columns(
+        network=pl.col("activation").replace_strict(NAMES), law=pl.col("law").replace(WORDS)
+    )
     swept = (
         runs.filter(pl.col("route") != "strong")
         .sort("level")
         .with_columns(
-            S=pl.col("level").cast(pl.String),
+            S=pl.col("level").map_elements(lambda one: f"{one:g}", return_dtype=pl.String),
             clean=pl.col("clean_margin") / pl.col("q"),
             robust=(pl.col("robust_margin") + pl.col("alpha")) / pl.col("q"),
         )

@@ -32,6 +32,15 @@ def crossings(
     return pl.DataFrame(found, schema=schema)
 
 
+def first_colour(table: pl.DataFrame, x: str, y: str, *values: str) -> float:
+    """Where the colours of a map begin: at 0.5, or at the tenth below its least accuracy.
+
+    Under attack more than half of the points can be wrong.
+    """
+    means = table.group_by(x, y).agg(pl.mean(*values)).select(values)
+    return min(0.5, float(np.floor(10 * means.to_numpy().min())) / 10)
+
+
 def exponents(table: pl.DataFrame, along: str, across: str) -> dict[int, float]:
     """The p of across ~ along^p, by seed; not a number where a seed has fewer than 3 crossings.
 

@@ -23,6 +23,7 @@ S_TITLE = "S = sqrt(n/d) ||mu||²"
 
 def figure(table: pl.DataFrame) -> AnyChart:
     runs = strengths(table).with_columns(network=pl.col("activation").replace_strict(NAMES))
+    runs = runs.sort(pl.col("network").cast(pl.Enum(list(NAMES.values()))), maintain_order=True)
     beta = float(runs["beta"].to_numpy().mean())
     swept = runs.filter(pl.col("route").is_in(list(SWEPT)), pl.col("alpha") == 0.5)
     swept = swept.with_columns(moved=pl.col("route").replace_strict(SWEPT))

@@ -181,7 +181,8 @@ def test_smoke_of_the_kernels(tmp_path):
     result = lab.run("convergence/kernel_parity", scale="smoke", out=tmp_path, jobs=1)
     assert not result.failed
     assert {verdict.outcome for verdict in result.verdicts} == {"undecided"}
-    assert len(result.chart["concat"]) == 3
+    fits, kernels = result.chart["vconcat"]
+    assert (len(fits["concat"]), len(kernels["concat"])) == (2, 1)
     found = {verdict.id: verdict.measured for verdict in result.verdicts}
     assert found["10a"] < 1e-8
     assert {found[label] for label in ("11a", "11b", "a", "d")} == {1}

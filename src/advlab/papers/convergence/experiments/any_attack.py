@@ -29,6 +29,7 @@ from ....report.charts import AnyChart, curves, panels
 from ....report.matrix import matrix
 from ....report.samples import ends, groups
 from ..theory import gram
+from ._parts.attack_names import SHOWN_AS
 from ._parts.conditions import data_conditions
 from ._parts.two_layer_runs import ACTIVATION, MAPS, PASSES_PER_STEP, loss_under, train
 from ._parts.two_layer_runs import Case as Case
@@ -54,8 +55,6 @@ ABOUT = lab.About(
     },
 )
 NAME = "convergence/a1 decisive"
-NAMES = {"identity": "clean", "fgm": "FGM", "pgd": "PGD", "anti": "anti-PGD"}
-"""Of attacks, where a figure has other words for them."""
 EVALUATED_WITH = ("identity", "random", "fgm", "pgd", "oracle")
 
 
@@ -129,7 +128,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
             "best",
             "width",
             theory=foretold,
-            title=f"trained on {NAMES.get(attack, attack)}",
+            title=f"trained on {SHOWN_AS.get(attack, attack)}",
             x_title="iterations",
             y_title="smallest L_A so far",
             log_x=True,
@@ -164,8 +163,8 @@ def _matrix(table: pl.DataFrame) -> AnyChart:
     widest = ends(table).filter(pl.col("width") == pl.col("width").max())
     long = widest.unpivot(
         [f"under {name}" for name in EVALUATED_WITH], index=["attack", "seed"], variable_name="by"
-    ).with_columns(pl.col("by").str.strip_prefix("under ").replace(NAMES))
-    long = long.with_columns(pl.col("attack").replace(NAMES))
+    ).with_columns(pl.col("by").str.strip_prefix("under ").replace(SHOWN_AS))
+    long = long.with_columns(pl.col("attack").replace(SHOWN_AS))
     return matrix(
         long,
         "by",

@@ -38,6 +38,7 @@ from ....report import Assumption, Claims, Verdict, empirical, ours
 from ....report.charts import AnyChart, curves, panels, points
 from ....report.samples import slopes
 from .. import theory
+from ._parts.attack_names import SHOWN_AS
 from ._parts.best_in_ball_runs import DATA, DELTA, compare
 from ._parts.best_in_ball_runs import Case as Case
 
@@ -127,7 +128,9 @@ def figure(table: pl.DataFrame) -> AnyChart:
         for H in sorted(set(rows["depth"]))
     ]  # fmt: skip
     wide = _reached(table).filter(pl.col("width") == pl.col("width").max())
-    wide = wide.with_columns(gap=pl.col("least") - pl.col("found")).rename({"depth": "H"})
+    wide = wide.with_columns(
+        gap=pl.col("least") - pl.col("found"), attack=pl.col("attack").replace(SHOWN_AS)
+    ).rename({"depth": "H"})
     zero = pl.DataFrame({"gap": [0.0]})
     each = [
         points(

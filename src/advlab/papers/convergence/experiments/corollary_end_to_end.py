@@ -33,6 +33,7 @@ from .... import lab
 from ....core.intervals import Sample
 from ....report import Assumption, Claims, Verdict, empirical, ours, theorem
 from ....report.charts import AnyChart, boxes, curves, panels, points
+from ._parts.attack_names import SHOWN_AS
 from ._parts.conditions import data_conditions
 from ._parts.corollary_runs import NAME, end_to_end
 from ._parts.corollary_runs import Case as Case
@@ -126,7 +127,7 @@ def compute(case: Case) -> pl.DataFrame:
 
 def figure(table: pl.DataFrame) -> AnyChart:
     """A row for each sweep, a column for each step of the corollary; then each attack."""
-    steps = _steps(table)
+    steps, named = _steps(table), table.with_columns(pl.col("attack").replace(SHOWN_AS))
     charts: list[AnyChart] = [
         curves(
             rows, name, "value", what, x_title=TITLES[name], y_title=axis, log_y=what == "sizes",
@@ -136,7 +137,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
         for what, (words, axis, long) in steps.items()
         if (rows := _sweep(long, name))[name].n_unique() > 1
     ]  # fmt: skip
-    return panels([*charts, _attacks(table), _distances(table), _shares(table)])
+    return panels([*charts, _attacks(named), _distances(named), _shares(table)])
 
 
 def _steps(table: pl.DataFrame) -> dict[str, tuple[str, str, pl.DataFrame]]:

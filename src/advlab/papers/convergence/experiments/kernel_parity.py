@@ -11,6 +11,7 @@ Ten antipodal pairs in R^3, more than the six quadratic forms can fit; kernel ri
 a ridge of 1e-9 fits what the kernel holds. Residuals are the largest |g(x_i) - y_i|.
 """
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -50,8 +51,8 @@ ABOUT = lab.About(
 NAME = "convergence/kernel_parity, four times the samples"
 SMOOTH = ("erf", "gaussian_relu", "gelu", "sin", "sin_cos")
 KINKED = ("relu", "quadratic_relu")
-SHOWN = {"relu": "ReLU", "gelu": "GELU", "quadratic_relu": "ReLU^2", "erf": "erf", "sin": "sin",
-         "sin_cos": "sin + cos"}  # fmt: skip
+SHOWN = {"relu": "ReLU", "gelu": "GELU", "quadratic_relu": "quadratic ReLU", "erf": "erf",
+         "sin": "sin", "sin_cos": "sin + cos"}  # fmt: skip
 COSINES = (-0.9, -0.4, 0.3, 0.8)
 SAMPLED = 0.005
 """Formulas without the factor c, or off by a factor of two, miss some mean by ten times this."""
@@ -174,18 +175,19 @@ def figure(table: pl.DataFrame) -> charts.AnyChart:
         )
         for name, label in SHOWN.items()
     )
-    level = pl.DataFrame({"value": [FITS]})
+    level, least = pl.DataFrame({"value": [FITS]}), float(fits["value"].log10().to_numpy().min())
+    ends = 10.0 ** math.floor(least), 10.0
     panels = [
         charts.points(fits.filter(labels=labels), "activation", "value", "inputs", log_y=True,
-                      theory=level, y_title="largest residual, a fit is below the line",
-                      title=f"{labels} labels at x and -x")
+                      theory=level, y_title="largest residual", y_domain=ends,
+                      band="quartiles", title=f"{labels} labels at x and -x; a fit is below dashed")
         for labels in ("equal", "opposite")
     ]  # fmt: skip
     kernels = charts.curves(
         curves, "c", "K", "activation", title="tangent kernels", x_title="c = <x, y>",
-        y_title="K(c) / K(1)",
+        y_title="K(c) / K(1)", apart=True,
     )  # fmt: skip
-    return charts.panels([*panels, kernels])
+    return charts.stacked(charts.panels(panels, columns=2), charts.panels([kernels]))
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:

@@ -129,13 +129,21 @@ def figure(table: pl.DataFrame) -> AnyChart:
     middle = float(foretold["limit_at_end"].to_numpy().mean())
     level = pl.DataFrame({"width": widths, "frobenius": np.full(len(widths), middle)})
     relative = pl.DataFrame({"width": widths, "relative": middle / np.sqrt(d * widths)})
-    moving = runs.filter(pl.col("step") > 0)
+    moving = (
+        runs.filter(pl.col("step") > 0)
+        .sort("width")
+        .with_columns(pl.format("{}", "width").alias("width m"))
+    )
+    endless = (
+        limit.filter(pl.col("step") > 0)
+        .group_by("step", maintain_order=True)
+        .agg(pl.col("frobenius").median())
+        .with_columns(pl.lit("infinite").alias("width m"))
+    )
     wide: dict[str, Any] = {"x_title": "width m", "log_x": True, "log_y": True, "band": "quartiles"}
     return panels(
         [
-            curves(moving, "step", "frobenius", "width",
-                   theory=limit.filter(pl.col("step") > 0).group_by("step").agg(
-                          pl.col("frobenius").median()),
+            curves(moving, "step", "frobenius", "width m", theory=endless, apart=True,
                    title="while training; dashed: infinite width", x_title="iterations",
                    y_title=MEASURES["frobenius"], log_x=True, log_y=True, band="quartiles"),
             curves(last, "width", "frobenius", theory=level, y_title=MEASURES["frobenius"],

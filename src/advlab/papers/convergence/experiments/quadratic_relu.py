@@ -26,9 +26,10 @@ import polars as pl
 from .... import lab
 from ....core.intervals import Sample
 from ....report import Assumption, Claims, Verdict, empirical, identity, ours, theorem
-from ....report.charts import AnyChart, curves, panels, points
+from ....report.charts import AnyChart, curves, panels, points, stacked
 from ....report.samples import changes, groups, slopes
 from .. import theory
+from ._parts.attack_names import SHOWN_AS
 from ._parts.quadratic_relu_runs import DELTA, SEPARATION, feature_rows, trained_rows
 from ._parts.quadratic_relu_runs import Case as Case
 
@@ -106,21 +107,21 @@ def figure(table: pl.DataFrame) -> AnyChart:
     rows = _features(table)
     wide = {"color": "dimension", "x_title": "features M", "log_x": True}
     trained = table.filter(pl.col("kind") != "features").with_columns(
-        data=pl.col("kind").replace_strict(KINDS)
+        data=pl.col("kind").replace_strict(KINDS), attack=pl.col("attack").replace(SHOWN_AS)
     )
-    return panels(
-        [
-            curves(rows, "M", "sup", theory=_half(rows), log_y=True, y_title="sup |h - h^|",
-                   title="error of random features", band="quartiles", **wide),
-            curves(rows, "M", "constant", y_title="M E(h - h^)^2 / ||h||^2",
-                   title="the constant of Lemma C.2", band="quartiles", **wide),
-            curves(rows, "M", "ratio", theory=pl.DataFrame({"ratio": [1.0]}),
-                   y_title="M sum ||c_r||^2 / ||h||^2", title="coefficients", **wide),
-            points(trained, "attack", "least", "data", theory=pl.DataFrame({"least": [EPS]}),
-                   x_title="trained against", y_title="min L_A", title="training"),
-        ],
-        columns=2,
+    features = [
+        curves(rows, "M", "sup", theory=_half(rows), log_y=True, y_title="sup |h - h^|",
+               title="error of random features", band="quartiles", **wide),
+        curves(rows, "M", "constant", y_title="M E(h - h^)^2 / ||h||^2",
+               title="the constant of Lemma C.2", band="quartiles", **wide),
+        curves(rows, "M", "ratio", theory=pl.DataFrame({"ratio": [1.0]}),
+               y_title="M sum ||c_r||^2 / ||h||^2", title="coefficients", **wide),
+    ]  # fmt: skip
+    training = points(
+        trained, "attack", "least", "data", theory=pl.DataFrame({"least": [EPS]}),
+        x_title="trained against", y_title="min L_A", title="training",
     )  # fmt: skip
+    return stacked(panels(features), panels([training]))
 
 
 def _features(table: pl.DataFrame) -> pl.DataFrame:

@@ -118,6 +118,7 @@ def _parts(table: pl.DataFrame, title: str) -> AnyChart:
         y_title="mean over the steps so far",
         log_x=True,
         log_y=True,
+        band="quartiles",
     )
 
 

@@ -204,7 +204,8 @@ def cap_grid(x: np.ndarray, delta: float, rings: int = 5, around: int = 24) -> n
 
 def figure(table: pl.DataFrame) -> charts.AnyChart:
     rows = _named(table)
-    wide = {"x": "m", "color": "activation", "x_title": "width m", "log_x": True}
+    wide = {"x": "m", "color": "activation", "x_title": "width m", "log_x": True,
+            "band": "quartiles"}  # fmt: skip
     ratio = rows.with_columns(ratio=pl.col("distance") / pl.col("norm"))
     kernels = rows.group_by("activation", maintain_order=True).agg(
         margin=pl.col("kernel_margin").mean()
@@ -232,10 +233,10 @@ def _named(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _power(table: pl.DataFrame, column: str, exponent: float) -> pl.DataFrame:
-    """A line of this slope through the mean at the least width."""
+    """A line of this slope through the median at the least width."""
     least = pl.col("m") == pl.col("m").min()
     start = table.filter(least).group_by("activation", maintain_order=True).agg(
-        pl.col(column).mean().alias("start"), pl.col("m").first().alias("first")
+        pl.col(column).median().alias("start"), pl.col("m").first().alias("first")
     )  # fmt: skip
     widths = table.select("m").unique().sort("m")
     return start.join(widths, how="cross").with_columns(

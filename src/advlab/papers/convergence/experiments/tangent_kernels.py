@@ -202,7 +202,9 @@ def figure(table: pl.DataFrame) -> AnyChart:
                y_title="||K_m(T) - K_m(0)|| / ||K_m(0)||", log_x=True, log_y=True,
                title="change by training against PGD")
     )  # fmt: skip
-    layers = _widest(rows).filter(quantity="layer")
+    layers = _widest(rows).filter(quantity="layer").sort(
+        pl.col("of").cast(pl.Int64), maintain_order=True
+    )  # fmt: skip
     charts.append(
         points(layers, "of", "value", "network", theory=pl.DataFrame({"value": [1.0]}),
                x_title="layer (the last of convolutional ones is the top)",

@@ -101,7 +101,9 @@ def compute(case: Case) -> pl.DataFrame:
 
 def figure(table: pl.DataFrame) -> AnyChart:
     rows = table.filter(pl.col("step") > 0).sort("lam", descending=True)
-    rows = rows.with_columns(pl.format("{}", "lam").alias("lambda"))
+    rows = rows.with_columns(
+        **{"lambda": pl.col("lam").map_elements(lambda one: f"{one:g}", return_dtype=pl.String)}
+    )
     trained = ends(rows).filter(pl.col("lam") > 0, pl.col("T1").is_finite()).sort("lam")
     theory = trained.select("lam", T1="T1 sharp").group_by("lam").median().sort("lam")
     times = points(

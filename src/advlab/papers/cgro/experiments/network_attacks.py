@@ -219,7 +219,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
     return panels(
         [
             curves(shown, "step", "signal", "arm", title="signal", y_title="alpha^3 U",
-                   band="quartiles", **usual),
+                   band="quartiles", log_y=True, **usual),
             curves(shown, "step", "mean V", "arm", title="memorised noise", y_title="mean V_i",
                    **usual),
             curves(shown, "step", "own train", "arm", title="under the own attack, training",

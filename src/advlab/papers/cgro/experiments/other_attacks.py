@@ -23,6 +23,7 @@ from .... import lab
 from ....report import Assumption, Claims, Verdict, identity, ours, sample
 from ....report.charts import AnyChart, curves, panels, points
 from ._parts.assumptions import parameterization
+from ._parts.dodged import dodged_points
 from ._parts.other_attacks_runs import Case as Case
 from ._parts.other_attacks_runs import attacked_networks
 from ._parts.patch_runs import SHARE
@@ -87,11 +88,12 @@ def figure(table: pl.DataFrame) -> AnyChart:
     return panels(
         [
             curves(curve, "share", "value", "who", title="one network of each kind under PGD",
-                   x_title="radius / delta", y_title="share of inputs that hold", log_x=True),
+                   x_title="radius / delta", y_title="share of inputs that hold", log_x=True,
+                   apart=True),
             points(window, "network", "value", "who",
                    title="where 90 % of train, 10 % of test hold", x_title="network",
                    y_title="radius / delta"),
-            points(named.filter(of_sample, share=1.0), "attack", "value", "who",
+            dodged_points(named.filter(of_sample, share=1.0), "attack", "value", "who",
                    title="the whole budget, all seeds", x_title="attack",
                    y_title="share of inputs that hold"),
         ],

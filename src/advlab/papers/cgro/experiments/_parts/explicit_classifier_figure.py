@@ -3,6 +3,7 @@
 import polars as pl
 
 from .....report.charts import AnyChart, curves, panels, points
+from .dodged import dodged_points
 
 SHOWN = ("l2 products, own squares", "l2 products", "l2 free", "linf products", "linf free")
 ERRORS = ("clean train", "clean test", "robust train", "robust test")
@@ -26,6 +27,7 @@ def _lines(table: pl.DataFrame) -> list[AnyChart]:
             title=f"{title}: the ball ends at 0.1",
             x_title="step against the label",
             y_title="y f",
+            apart=True,
         )
         for kind, title in titles.items()
     ]
@@ -38,7 +40,7 @@ def _sizes(table: pl.DataFrame, by: str) -> AnyChart:
     level = levels[len(levels) // 2] if levels else 0
     name = {"n": "training points N", "d": "dimension D"}
     drawn = rows.filter(pl.col(other) == level).sort(by, maintain_order=True)
-    return points(
+    return dodged_points(
         drawn.with_columns(pl.col(by).cast(pl.String)),
         by,
         "value",
@@ -53,7 +55,7 @@ def _sizes(table: pl.DataFrame, by: str) -> AnyChart:
 def _errors(table: pl.DataFrame) -> AnyChart:
     rows = _shown(table.filter(pl.col("quantity").is_in(ERRORS)))
     order = pl.col("quantity").replace_strict(list(ERRORS), list(range(4)), default=None)
-    return points(
+    return dodged_points(
         rows.sort(order, maintain_order=True),
         "quantity",
         "value",

@@ -39,6 +39,7 @@ def _share_curves(table: pl.DataFrame) -> AnyChart:
         title="C(mu): the VC dimension per point",
         x_title="share mu that may be lost",
         y_title="C(mu)",
+        apart=True,
     )
 
 

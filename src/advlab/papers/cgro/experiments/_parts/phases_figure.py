@@ -55,8 +55,8 @@ def _errors(rows: pl.DataFrame, title: str, highest: float) -> AnyChart:
         domain=["training", "test"], range=[[1, 0], [6, 3]]
     )
     line = _chart(long.with_columns(**names)).mark_line(strokeWidth=2.2)
-    line = line.encode(y=_y("error", [0, 0.6]), strokeDash=dash)
-    return alt.LayerChart(layer=[line, *_times(rows, 0.6)], title=title)
+    line = line.encode(y=_y("error", [0, 0.7]), strokeDash=dash)
+    return alt.LayerChart(layer=[line, *_times(rows, 0.7)], title=title)
 
 
 def _chart(rows: pl.DataFrame) -> alt.Chart:

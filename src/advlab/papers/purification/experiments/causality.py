@@ -252,20 +252,23 @@ def figure(table: pl.DataFrame) -> AnyChart:
 
 
 def _by_network(
-    rows: pl.DataFrame, value: str, color: str | None, title: str, names: bool = False
+    rows: pl.DataFrame, value: str, color: str | None, title: str, named: bool = False
 ) -> AnyChart:
     """Means over seeds, a line per network: their names are long, and stand where they are asked
     for or where there are colours."""
     by = ["network", *([color] if color else [])]
     means = rows.group_by(by, maintain_order=True).agg(pl.col(value).mean())
     # The panel beside has the same lines: names stand once.
-    axis = alt.Axis(labelLimit=320, labelOverlap=False, labels=names or color is not None)
+    axis = alt.Axis(labelLimit=320, labelOverlap=False, labels=named or color is not None)
     chart = alt.Chart(means, title=title, width=WIDTH, height=HEIGHT)
     chart = chart.mark_point(filled=True, size=60, opacity=1).encode(
         x=alt.X(f"{value}:Q", title=value if color is None else "accuracy (worst: upper bound)"),
         y=alt.Y("network:N", sort=list(ORDER), title=None, axis=axis),
     )
-    return chart.encode(color=alt.Color(f"{color}:N")) if color else chart
+    if color is None:
+        return chart
+    names = means[color].unique(maintain_order=True).to_list()
+    return chart.encode(color=alt.Color(f"{color}:N", title=color, sort=names))
 
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:

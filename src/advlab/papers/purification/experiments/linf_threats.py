@@ -200,7 +200,7 @@ def _curves(table: pl.DataFrame, preset: Name) -> AnyChart:
     short = {
         "clean network": "clean",
         "adversarial network": "adversarial",
-        "ReLU oracle": "oracle",
+        "ReLU oracle": "ReLU oracle",
     }
     rows = table.filter(pl.col("preset") == preset, pl.col("model").is_in(list(short)))
     start = rows.filter(quantity="clean", x=1.0).with_columns(x=0.0)
@@ -212,7 +212,7 @@ def _curves(table: pl.DataFrame, preset: Name) -> AnyChart:
         "radius",
         "value",
         "network",
-        title=f"Networks in linf, {preset}",
+        title=f"Networks in linf, {preset.replace('_', ' ')}",
         x_title="radius",
         y_title="worst-case accuracy",
     )
@@ -230,7 +230,7 @@ def _low(table: pl.DataFrame, preset: Name) -> AnyChart:
         "quantity",
         "value",
         "model",
-        title=f"Low complexity, {preset}",
+        title=f"Low complexity, {preset.replace('_', ' ')}",
         x_title=f"attack at {RADII[preset]:g} (linear rules: exact)",
         y_title="accuracy",
     )

@@ -2,13 +2,13 @@
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 BIN := .venv/bin
 JOBS ?= 2
-# One of each paper, decided at laptop scale, in less than three minutes together (tests/test_site.py).
-DEMO := generalization/fig3 convergence/kernel_parity cgro/phases purification/pure_start benign/theory_regime
 
 .PHONY: demo test docs nightly lint types benchmarks browser clean
 
+# One of each paper, decided at laptop scale, in less than three minutes together (tests/test_site.py).
 demo: .venv/.installed
-	$(BIN)/advlab run $(DEMO) --out demo
+	$(BIN)/advlab run generalization/fig3 convergence/kernel_parity cgro/phases --out demo
+	$(BIN)/advlab run purification/pure_start benign/theory_regime --out demo
 	$(BIN)/advlab report --out demo --to report.html
 	@echo
 	@echo "Open report.html in a browser. Look at:"

@@ -13,8 +13,9 @@ Panels: R against the share at eps = 0.5; R against eps at a share of 0.4; the w
 term c R^2/(2 (1 - 1/e) sqrt(m)).
 
 The solver stops when its own ascent finds nothing beyond eps on the caps; it is asked for 2 % less
-than eps, as ascents miss some points. Whether the function fits is decided by another search: APGD from ten starts in each cap, above and below the label, with the
-kernel written out for automatic differentiation.
+than eps, as ascents miss some points. Whether the function fits is decided by another search: APGD
+from ten starts in each cap, above and below the label, with the kernel written out for automatic
+differentiation.
 
 At smoke scale smooth blobs stand in for digits; they decide nothing.
 """

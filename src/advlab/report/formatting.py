@@ -14,7 +14,7 @@ def number(value: float | None) -> str:
         return "not measured"
     digits, _, power = f"{value:.4g}".partition("e")
     digits = digits.replace("-", "−")
-    return f"{digits}\u00a0×\u00a010{str(int(power)).translate(_RAISED)}" if power else digits
+    return f"{digits} × 10{str(int(power)).translate(_RAISED)}" if power else digits
 
 
 def interval(low: float | None, high: float | None) -> str:

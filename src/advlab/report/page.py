@@ -312,7 +312,7 @@ def environment() -> Environment:
     environment.filters |= {
         "duration": duration,
         "markdown": prose.markdown,
-        "number": formatting.number,
+        "number": _unbroken,
         "prose": prose.paragraphs,
         "words": prose.words,
         "setting": formatting.setting,
@@ -320,6 +320,11 @@ def environment() -> Environment:
         "script_json": _script_json,
     }
     return environment
+
+
+def _unbroken(value: float | None) -> str:
+    """A number that stays in one line."""
+    return formatting.number(value).replace(" ", "\u00a0")
 
 
 def bundle() -> str:

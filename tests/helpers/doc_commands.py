@@ -232,6 +232,8 @@ def _make(words: list[str]) -> None:
 
 
 def _python(words: list[str]) -> None:
+    if words == ["-c"]:
+        return None  # a sentence names the option
     if words[:1] == ["-c"]:
         try:
             compile(words[1], "python -c", "exec")

@@ -24,11 +24,10 @@ from ....core.randomness import generator
 from ....data import zeros_and_ones
 from ....losses import ModelLoss, margin
 from ....report import Assumption, Claims, Verdict, ours, sample, theorem
-from ....report.charts import AnyChart, panels
+from ....report.charts import AnyChart, panels, points
 from ....threats import Ball
 from ....training import fit
 from ..theory import cgro_network
-from ._parts.dodged import dodged_points
 
 ABOUT = lab.About(
     paper="cgro",
@@ -140,14 +139,13 @@ def _errors(
 
 def figure(table: pl.DataFrame) -> AnyChart:
     parts = {"train": "training", "test": "test"}
-    table = table.with_columns(pl.col("network").replace("trained", "clean"))
     charts = []
     for kind, title in (("clean", "clean"), ("robust", "PGD or transfer, linf 0.2")):
         columns = [f"{kind} {part}" for part in parts]
         rows = table.unpivot(columns, index=["seed", "network"], variable_name="images")
         named = pl.col("images").str.split(" ").list.last().replace_strict(parts)
         charts.append(
-            dodged_points(rows.with_columns(named), "images", "value", "network", title=title,
+            points(rows.with_columns(named), "images", "value", "network", title=title,
                    x_title="images", y_title="error (found)")
         )  # fmt: skip
     return panels(charts, title=zeros_and_ones.TITLES[table["source"][0]], columns=2)

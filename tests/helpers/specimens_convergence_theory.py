@@ -218,7 +218,7 @@ def quadratic() -> Specimen:
                 rows.append({"kind": kind, "d": 3, "seed": seed, "attack": attack, "first": 0.41,
                              "floor": 0.02 if kind == "equal" else 0.0, "least": least,
                              "worst": least + 0.02, "even": 1e-15,
-                             "proved": 1.0 if kind == "apart" else None})  # fmt: skip
+                             "proved": 0.3 if kind == "apart" else None})  # fmt: skip
     table = pl.DataFrame(rows, infer_schema_length=None)
     kind, d, M = (pl.col(name) for name in ("kind", "d", "M"))
     features, one = kind == "features", (kind != "features") & (pl.col("seed") == 3)

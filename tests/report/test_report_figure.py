@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sample_results import convergence, lasso
 
 from advlab.report import aggregate, figure
-from advlab.report.charts import curves, heat, panels
+from advlab.report.charts import curves, heat, panels, stacked
 from advlab.report.colours import said_once, shared
 from advlab.report.fitting import PAGE_WIDTH, fitted
 from advlab.report.symbols import scripted
@@ -126,6 +126,13 @@ def test_a_figure_alone_has_the_colours_that_a_paper_fixes():
     assert ranges(other)[0]["clean"] == CATEGORIES[0]
     (both,) = shared([_spec(["clean", "none"])], {"clean": 0, "none": 0})
     assert len(set(ranges(both)[0].values())) == 2
+
+
+def test_blocks_below_each_other_have_the_colours_that_a_paper_fixes():
+    block = [curves(table(["PGD", "FGM"]), "step", "share", "what") for _ in range(2)]
+    (spec,) = shared([stacked(panels(block), panels(block)).to_dict()], {"FGM": 3, "PGD": 5})
+    for part in spec["vconcat"]:
+        assert ranges(part)[0] == {"FGM": CATEGORIES[3], "PGD": CATEGORIES[5]}
 
 
 def test_a_colour_bar_is_not_said_twice():

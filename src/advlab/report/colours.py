@@ -84,8 +84,12 @@ Key = tuple[str, str]
 
 
 def _legends(spec: dict[str, Any]) -> Iterator[tuple[list[dict[str, Any]], list[Key]]]:
-    """The encodings that share a scale, and the names on it."""
+    """The encodings that share a scale, and the names on it; blocks below each other share none."""
     panels = _panels(spec)
+    if any(_is_block(panel) for panel in panels):
+        for panel in panels:
+            yield from _legends(panel)
+        return
     for group in [[panel] for panel in panels] if _apart(spec) else [panels]:
         for channel in _CHANNELS:
             encodings = [one for panel in group for one in _encodings(panel, channel)]
@@ -99,6 +103,10 @@ def _legends(spec: dict[str, Any]) -> Iterator[tuple[list[dict[str, Any]], list[
 
 def _panels(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return spec.get("concat") or spec.get("hconcat") or spec.get("vconcat") or [spec]
+
+
+def _is_block(panel: Mapping[str, Any]) -> bool:
+    return any(name in panel for name in ("concat", "hconcat", "vconcat"))
 
 
 def _apart(spec: Mapping[str, Any]) -> bool:

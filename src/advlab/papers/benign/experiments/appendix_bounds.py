@@ -35,7 +35,7 @@ ABOUT = lab.About(
     paper="benign",
     item="Appendix B, footnote 1",
     title="The inequalities of Appendix B and their constants",
-    seconds={"smoke": 6, "laptop": 200, "paper": 1000},
+    seconds={"smoke": 6, "laptop": 60, "paper": 1000},
     looks=3,
     claims={
         "B7": theorem(

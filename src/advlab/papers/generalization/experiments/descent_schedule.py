@@ -55,7 +55,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Theorem 2, Lemma 2",
     title="Theorem 2's schedule: descent, limit, and uniform convergence of gradients",
-    seconds={"smoke": 2, "laptop": 150, "paper": 1500},
+    seconds={"smoke": 2, "laptop": 110, "paper": 1500},
     looks=3,
     claims={
         "d1": theorem(

@@ -45,7 +45,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Theorems 5, 6, 7",
     title="Stopping times in high dimension, and Condition M along the runs",
-    seconds={"smoke": 1, "laptop": 60, "paper": 300},
+    seconds={"smoke": 1, "laptop": 40, "paper": 300},
     looks=4,
     claims={
         "M1": theorem(

@@ -131,7 +131,7 @@ ABOUT = lab.About(
     paper="purification",
     item="Theorems 5.1, 5.2 and 5.3, E.1, Corollary F.3, over d",
     title="Trends of the asymptotic claims as the dimension grows",
-    seconds={"smoke": 6, "laptop": 600, "paper": 800},
+    seconds={"smoke": 6, "laptop": 750, "paper": 800},
     looks=3,
     claims=_claims(),
 )

@@ -89,6 +89,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "descent_schedule",
         "other_laws",
         "lazy_expansion",
+        "network_schedules",
         "stopping_times",
     ),
     "purification": (

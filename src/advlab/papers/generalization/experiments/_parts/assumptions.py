@@ -13,6 +13,11 @@ from ... import theory
 SMALL = 0.5
 
 
+def worst(found: Iterable[Assumption]) -> Assumption:
+    """Of one condition at several sizes, the one that reaches most."""
+    return max(found, key=lambda one: one.reached or 0.0)
+
+
 def low_dimension(n: int, d: int) -> Assumption:
     """Theorem 2: log n sqrt(d^2/n) tends to 0."""
     (reached,) = theory.theorem2_schedule(n, d, 1.0).report.values()
@@ -66,11 +71,38 @@ def interpolation_step(steps: Iterable[float]) -> Assumption:
 
 
 def lazy(n: int, d: int, v2: float, width: int) -> Assumption:
-    """Theorem 3: the network is wide enough to be lazy; output weights are at most 1."""
+    """Theorems 3 and 6: the network is wide enough to be lazy; output weights are at most 1."""
     reached = theory.lazy_width(n, d, v2, width)
     return Assumption(
         name="lazy",
         condition=f"d (log n) |a|_inf v/sqrt h -> 0, here below {SMALL}",
+        reached=reached,
+        holds=reached < SMALL,
+    )
+
+
+def second_layer(n: int, d: int, v2: float, width: int, square: float) -> Assumption:
+    """Theorem 3: the largest of the output weights, which is 1, against their sum of squares.
+
+    Args:
+        n, d, v2, width: as in `lazy`.
+        square: |a|^2/h.
+    """
+    reached = theory.lazy_width(n, d, v2, width) / square
+    return Assumption(
+        name="second layer",
+        condition=f"d (log n) |a|_inf v sqrt h/|a|^2 -> 0, here below {SMALL}",
+        reached=reached,
+        holds=reached < SMALL,
+    )
+
+
+def second_layer_of_many(n: int, d: int, v2: float, width: int, square: float) -> Assumption:
+    """Theorem 6: the same in high dimension; arguments as in `second_layer`."""
+    reached = float(np.sqrt(d * n * v2 / width) * np.log(n) ** 2 / square)
+    return Assumption(
+        name="second layer",
+        condition=f"sqrt(dn) (log n)^2 |a|_inf v sqrt h/|a|^2 -> 0, here below {SMALL}",
         reached=reached,
         holds=reached < SMALL,
     )
@@ -131,7 +163,7 @@ def vanishing_penalty(penalty: float, v2: float) -> Assumption:
 
 
 def vanishing_xi(xi: float, v2: float) -> Assumption:
-    """Theorem 9: xi/v^2 tends to 0."""
+    """Theorems 3, 4 and 9: xi/v^2 tends to 0."""
     reached = xi / v2
     return Assumption(
         name="small xi",

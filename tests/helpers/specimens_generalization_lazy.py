@@ -1,13 +1,17 @@
-"""Specimens of the terms of Theorem 3's proof, of stopping times, and of Section 4's iterations."""
+"""Specimens of Theorem 3: its proof's terms and its schedule; and of Section 4's iterations."""
 
 from collections.abc import Callable
 
 import polars as pl
 from nulls import Null, Specimen
+from specimens_generalization_stops import stops
 from tables import cross, when, wobble
 
-from advlab.papers.generalization.experiments import lazy_expansion, linf_iterations
-from advlab.papers.generalization.experiments import stopping_times as stopping
+from advlab.papers.generalization.experiments import (
+    lazy_expansion,
+    linf_iterations,
+    network_schedules,
+)
 
 SEEDS = range(20)
 
@@ -17,16 +21,17 @@ SEEDS = range(20)
 
 def expansion() -> Specimen:
     widths = [2**k for k in range(8, 23, 2)]
-    kinds = {"phi": lazy_expansion.PHI, "top": lazy_expansion.TOPS}
+    kinds = {"phi": ["gelu", "sigmoid"], "top": lazy_expansion.TOPS}
     steps = {"seed": SEEDS, "step": [1, 150]}
     usual = {"phi": ["gelu"], "top": ["positive"], "width": [lazy_expansion.WIDEST]}
     rows = pl.concat(
         [
             cross(part=["width"], **kinds, width=widths, n=[1000], d=[2], **steps),
-            cross(part=["n"], **usual, n=[250, 1000, 4000], d=[2], **steps),
-            cross(part=["d"], **usual, n=[4000], d=[2, 4, 8], **steps),
+            cross(part=["n"], **usual, n=lazy_expansion.SIZES, d=[2], **steps),
+            cross(part=["d"], **usual, n=[lazy_expansion.MANY], d=lazy_expansion.DIMENSIONS,
+                  **steps),
         ]
-    )
+    )  # fmt: skip
     h, gelu = pl.col("width").cast(float), pl.col("phi") == "gelu"
     slow = gelu & (pl.col("top") == "positive")
     size = pl.when(slow).then(1 / h.sqrt()).otherwise(10 / h)
@@ -93,99 +98,45 @@ def expansion() -> Specimen:
     )
 
 
-# Theorems 5 to 7
+# Theorems 3 and 4
 
 
-def stops() -> Specimen:
-    rest = {"eps": stopping.EPS, "xi": [0.1], "seed": SEEDS}
-    wide = {"width": [stopping.LAZIEST], "n": [20], "d": [1000]}
+def schedules() -> Specimen:
+    at = {"eps": network_schedules.EPS, "seed": range(12)}
+    sizes = [10**k for k in range(3, 8)]
     rows = pl.concat(
         [
-            cross(net=["linear"], width=wide["width"], n=[20], d=[1000, 4000, 16_000],
-                  eps=stopping.EPS, xi=[0.1, stopping.ANY], seed=SEEDS),
-            *(cross(net=["linear"], width=wide["width"], n=[n], d=[400 * n], eps=[0.1],
-                    xi=[stopping.ANY], seed=SEEDS) for n in (20, 40, 80)),
-            cross(net=stopping.SMOOTH, width=[16, stopping.LAZIEST], n=[20], d=[1000], **rest),
-            cross(net=stopping.RELU, **wide, **rest),
+            cross(net=network_schedules.NETS, schedule=["theorem"], n=sizes, **at),
+            cross(net=["gelu"], schedule=["fixed xi"], n=sizes, **at),
         ]
-    )  # fmt: skip
-    n, d = pl.col("n").cast(float), pl.col("d").cast(float)
-    four, fall = pl.col("net") == "relu four times", (d / 1000) ** -0.2
-    # One draw of the data, whatever is done with it.
-    luck = pl.Series(1 + 0.02 * ((rows["seed"].to_numpy() * 7) % 5 - 2.0))
-    time = n.log().log() / 2 * n * luck
-    noise = [wobble(rows, 0.005, seed) for seed in range(6)]
-    linear = pl.col("net") == "linear"
+    )
+    n, held = pl.col("n").cast(float).log(), pl.col("schedule") == "fixed xi"
+    ratio = pl.when(held).then(1.08).otherwise(7.4 / n)
+    noise = [wobble(rows, 0.005, seed) for seed in range(2)]
     good = rows.with_columns(
-        crossing=pl.when(four).then(time / 2).otherwise(time) + 0.02, expected=time,
-        stays=True, falls=True, fitted=0.42 * luck * fall,
-        **{"theta at T": 0.42 * luck * fall * noise[0], "theta": 0.45 * luck},
-        outputs=0.45 * luck,
-        gap=pl.col("eps") * 0.8 * noise[1], loss=0.98 / n.log() * noise[4],
-        smallest=(1 - (n / d).sqrt()) ** 2 * noise[2], largest=(1 + (n / d).sqrt()) ** 2 * noise[3],
-        risk=pl.when(linear).then(1 + 0.2 * (n / d).sqrt() * noise[5]).otherwise(0.99 * noise[5]),
-    )  # fmt: skip
-    good = good.with_columns(T=pl.col("crossing").ceil().cast(int), rate=pl.col("crossing") / 2 / n)
-    relu = pl.col("net").str.starts_with("relu")
-    one = pl.col("seed") == 3
-    slow = good.with_columns(rate=pl.col("rate") * d**0.3)
+        ratio=ratio, surrogate=-0.09 * ratio * noise[0], whole=0.3 * ratio * noise[1]
+    )
+    relu, scheduled = pl.col("net") == "relu", pl.col("schedule") == "theorem"
+    constant = -0.09 * noise[0]
     return Specimen(
         good,
-        measured=("T", "crossing", "theta at T", "gap", "rate", "smallest", "largest", "loss",
-                  "risk", "theta", "outputs"),
-        chance={"theta": 4.0, "outputs": 4.0},
+        measured=("surrogate", "whole"),
         controls={
-            "a long theta": Null(when(good, one, theta=1.6), ("M1",)),
-            "one run without T": Null(when(good, one & linear, T=-1), ("M1",)),
-            "a residual that rises": Null(when(good, one, falls=False), ("M2",)),
-            "a theta(T) of the order of the interpolator": Null(
-                good.with_columns(**{"theta at T": 0.42 * luck * noise[0]}, fitted=0.42 * luck),
-                ("M3",),
+            "xi held": Null(
+                when(good, scheduled, surrogate=constant, whole=0.3 * noise[1]), ("3", "4", "whole")
             ),
-            "the interpolator at T": Null(
-                good.with_columns(**{"theta at T": luck * noise[0]}), ("M4",)
+            "ReLU networks that stay": Null(when(good, relu, surrogate=constant), ("4",)),
+            "one smooth network that stays": Null(
+                when(good, pl.col("net") == "sigmoid", surrogate=constant), ("3",)
             ),
-            "gradients that part like sqrt d": Null(
-                good.with_columns(gap=pl.col("gap") * d.sqrt()), ("13",)
+            "a difference that changes its sign and grows": Null(
+                when(good, scheduled, surrogate=0.01 * n * noise[0]), ("3", "4")
             ),
-            "a T that grows with d": Null(slow, ("5a",)),
-            "a step without its factor 2": Null(
-                good.with_columns(crossing=2 * pl.col("crossing")), ("5b",)
-            ),
-            "an attack that delays": Null(
-                when(good, linear & one & (pl.col("eps") > 0), T=pl.col("T") + 2), ("5c",)
-            ),
-            "edges without their squares": Null(
-                good.with_columns(smallest=1 - (n / d).sqrt(), largest=1 + (n / d).sqrt()), ("L3",)
-            ),
-            "networks that do not stay": Null(when(good, one, stays=False), ("6a", "7a")),
-            "a training loss that the attack keeps up": Null(
-                good.with_columns(loss=0.5 * noise[4]), ("6b", "7d", "5d", "5e")
-            ),
-            "a training loss that does not know n": Null(
-                when(good, linear, loss=0.2 * noise[4]), ("5e",)
-            ),
-            "models that learn": Null(
-                good.with_columns(risk=0.6 * noise[5]), ("6c", "7e", "5f", "5g")
-            ),
-            "ReLU networks that learn": Null(
-                when(good, relu & (pl.col("net") == stopping.RELU[1]), risk=0.9 * noise[5]), ("7e",)
-            ),
-            "ReLU networks that stop too early": Null(
-                when(good, relu & (pl.col("net") == stopping.RELU[0]), loss=0.4 * noise[4]), ("7d",)
-            ),
-            "a risk that does not know d": Null(
-                when(good, linear, risk=1.02 * noise[5]), ("5g",)
-            ),
-            "networks that are slow": Null(
-                when(good, ~linear, T=pl.col("T") + 2, crossing=1.2 * pl.col("crossing")),
-                ("6d", "7b"),
-            ),
-            "ReLU at the speed of the linear model": Null(
-                when(good, relu, crossing=time), ("7c",)
+            "the schedule's xi in the control": Null(
+                when(good, held, surrogate=-0.09 * 7.4 / n * noise[0]), ("fixed",)
             ),
         },
-    )  # fmt: skip
+    )
 
 
 # Section 4
@@ -224,6 +175,7 @@ def linf() -> Specimen:
 
 LAZY: dict[str, Callable[[], Specimen]] = {
     "generalization/lazy_expansion": expansion,
+    "generalization/network_schedules": schedules,
     "generalization/stopping_times": stops,
     "generalization/linf_iterations": linf,
 }

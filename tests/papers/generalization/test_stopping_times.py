@@ -1,12 +1,15 @@
 """T of Theorem 5 from the closed form of standard training, and what a run reports at it."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
 
+from advlab import linear
 from advlab.core.randomness import generators
+from advlab.papers.generalization import theory
 from advlab.papers.generalization.experiments import stopping_times as stopping
 from advlab.papers.generalization.experiments._parts.stopping_runs import crossing
 
@@ -18,7 +21,7 @@ def case() -> stopping.Case:
 
 def test_standard_training_stops_where_its_closed_form_does(case):
     found = stopping.compute(case).sort("seed")
-    law = case.law
+    law = case.model
     x, y = law.sample_stack(generators(stopping.NAME, case.n, case.d, seeds=case.seeds))
     for r, row in enumerate(found.iter_rows(named=True)):
         gram, answers = (x[r] @ x[r].mT).numpy(), y[r].numpy()
@@ -60,7 +63,7 @@ def test_a_wide_network_stops_with_the_linear_model_and_has_its_risk(case):
 def test_the_linear_models_risk_is_the_mean_loss_under_its_attack(case):
     attacked = case.model_copy(update={"eps": 0.5, "replicates": 1})
     found = stopping.compute(attacked)
-    law = attacked.law
+    law = attacked.model
     x, y = law.sample_stack(generators(stopping.NAME, case.n, case.d, seeds=attacked.seeds))
     path = stopping.train("linear", attacked.width, x, y, 0.5, attacked.xi, attacked.lr)
     net = path.weights[int(found["T"][0])]
@@ -72,3 +75,72 @@ def test_the_linear_models_risk_is_the_mean_loss_under_its_attack(case):
     moved = points + net.attack(points, answers, 0.5, attacked.xi)
     loss = (net.values(moved)[0] - answers).square().mean() / law.v2
     assert found["risk"][0] == pytest.approx(float(loss), rel=0.03)
+
+
+def rotated(case: stopping.Case) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The sample in the whole space, and a basis that training cannot leave."""
+    model = case.model
+    x, y = model.sample_stack(generators(stopping.NAME, model.n, case.d, seeds=case.seeds))
+    basis = stopping.Subspace.of(x, torch.from_numpy(model.theta0_vector())).basis
+    return x, y, basis
+
+
+def test_correlated_inputs_have_the_closed_form_of_the_whole_space(case):
+    some = case.model_copy(update={"d": 60, "eps": 0.3, "rho": 0.6, "replicates": 2})
+    found = stopping.compute(some)
+    x, y, _ = rotated(some)
+    model = some.model
+    path = stopping.train("linear", some.width, x, y, some.eps, some.xi, some.lr)
+    for r, stop in enumerate(found["T"]):
+        theta = path.weights[stop].linear_part[r].numpy()
+        at = (model.theta0_vector(), model.sigma2, some.eps, some.xi)
+        risk = float(theory.surrogate_risk(theta, *at, cov=model.covariance()))
+        assert found["risk"][r] * model.v2 == pytest.approx(risk, rel=1e-9)
+
+
+@pytest.mark.parametrize(("law", "rho"), [("uniform", 0.0), ("gaussian", 0.6)])
+def test_fresh_points_are_those_of_the_whole_space(case, law, rho, monkeypatch):
+    """A gelu network that is not lazy, on points drawn in all dimensions."""
+    monkeypatch.setattr("advlab.papers.generalization.experiments._parts.stopping_risks.FRESH",
+                        200_000)  # fmt: skip
+    some = case.model_copy(
+        update={"net": "gelu", "width": 64, "d": 40, "eps": 0.3, "law": law, "rho": rho,
+                "replicates": 1}
+    )  # fmt: skip
+    found = stopping.compute(some)
+    x, y, basis = rotated(some)
+    path = stopping.train("gelu", some.width, x @ basis, y, some.eps, some.xi, some.lr)
+    net = path.weights[int(found["T"][0])]
+    whole = replace(net, theta=net.theta @ basis.mT)
+    points, answers = some.model.sample(torch.Generator().manual_seed(1), 200_000)
+    moved = points[None] + whole.attack(points[None], answers[None], some.eps, some.xi)
+    loss = (whole.values(moved)[0][0] - answers).square().mean() / some.model.v2
+    assert found["risk"][0] == pytest.approx(float(loss), rel=0.02)
+
+
+def test_the_interpolator_is_that_of_the_closed_form(case, monkeypatch):
+    monkeypatch.setattr(stopping, "OTHER", case.d)
+    some = case.model_copy(update={"eps": 0.2, "replicates": 2})
+    found = stopping.compute(some)
+    x, y, _ = rotated(some)
+    model = some.model
+    for r in range(2):
+        theta = linear.min_norm(x[r].numpy(), y[r].numpy())
+        at = (model.theta0_vector(), model.sigma2, some.eps, some.xi)
+        risk = float(theory.surrogate_risk(theta, *at)) / model.v2
+        assert found["interpolator"][r] == pytest.approx(risk, rel=1e-9)
+        assert found["length"][r] * some.n / some.d * model.v2 == pytest.approx(theta @ theta)
+
+
+def test_relu_is_the_linear_model_on_symmetrised_data_with_four_times_the_step(case):
+    some = case.model_copy(update={"eps": 0.3, "symmetrised": True})
+    four, twice, line = (
+        stopping.compute(some.model_copy(update={"net": net}))
+        for net in ("relu four times", "relu twice", "linear")
+    )
+    assert four["apart"].to_numpy().max() < 1e-12
+    assert four["T"].to_list() == line["T"].to_list()
+    assert twice["apart"].to_numpy().min() > 0.01
+    # Twice the step is half of the speed.
+    assert (twice["T"] >= line["T"]).all()
+    assert stopping.compute(case)["apart"].is_nan().all()

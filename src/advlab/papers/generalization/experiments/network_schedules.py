@@ -35,10 +35,9 @@ from ....report.samples import changes, groups
 from ....threats import Ball
 from .. import theory
 from ..data import LinearModel
-from ..measures.expansion_terms import straight
 from ..reductions import RepeatedNeurons
 from ._parts import assumptions as conditions
-from ._parts.lazy_nets import PHI, SQUARE, TOPS, from_zero
+from ._parts.lazy_nets import PHI, SQUARE, TOPS, beyond_linear, from_zero
 
 SCHEDULE = ("low dimension", "small xi", "step size")
 ABOUT = lab.About(
@@ -146,8 +145,8 @@ def compute(case: Case) -> pl.DataFrame:
         surrogate = theory.surrogate_risk(beta, theta0, law.sigma2, case.eps, xi)
         whole = linear.adversarial_risk(beta, theta0, law.sigma2, ball)
         rows.append(
-            {"surrogate": float(surrogate) + _beyond(net, *points, case.eps, xi),
-             "whole": float(whole) + _beyond(net, *points, case.eps, 0.0)}
+            {"surrogate": float(surrogate) + beyond_linear(net, *points, case.eps, xi),
+             "whole": float(whole) + beyond_linear(net, *points, case.eps, 0.0)}
         )  # fmt: skip
     best = linear.optimal(theta0, law.sigma2, ball).risk
     return pl.DataFrame({"seed": list(case.seeds)}).hstack(
@@ -164,15 +163,6 @@ def _train(case: Case, x: Tensor, y: Tensor) -> RepeatedNeurons:
         gradients = [net.gradient(a, b, case.eps, case.plan.xi) for a, b in parts]
         net = replace(net, theta=net.theta - case.lr * torch.stack(gradients).mean(0))
     return net
-
-
-def _beyond(net: RepeatedNeurons, x: Tensor, y: Tensor, eps: float, xi: float) -> float:
-    """How far the network's mean loss is above that of its linear part, each under its attack."""
-    line = replace(net, activation=straight(net.activation.slope))
-    bent, flat = (
-        one.values(x[None] + one.attack(x[None], y[None], eps, xi))[0][0] - y for one in (net, line)
-    )
-    return float((bent.square() - flat.square()).mean())
 
 
 def figure(table: pl.DataFrame) -> charts.AnyChart:

@@ -30,6 +30,9 @@ def stopping_figure(
         relu: ReLU networks, by their step.
     """
     n, d = at
+    others = table.filter((pl.col("law") != "gaussian") | (pl.col("rho") > 0))
+    mirrored = table.filter(pl.col("symmetrised"), eps=0.1)
+    table = table.filter(~pl.col("symmetrised"), law="gaussian", rho=0.0)
     linear = table.filter(net="linear")
     fixed = linear.filter(pl.col("d") != 400 * n, n=n, xi=0.1)
     moving = fixed.filter(pl.col("rate").is_not_nan())
@@ -47,14 +50,15 @@ def stopping_figure(
                           title="Difference of gradients up to T", **of_d),
             charts.points(sizes, "n", "rate", theory=_iterated(sizes, 1 / 4), y_title="η T d / n",
                           title="Linear model; dashed: (log log n) / 4", **of_n),
-            charts.points(sizes, "n", "loss", theory=_inverse(sizes), y_title="loss at T / v²",
-                          title="Linear model; dashed: 1 / log n", **of_n),
+            *_over_sizes(table, [*nets, relu[0]], of_n),
             charts.points(moving, "d", "risk", "eps", theory=pl.DataFrame({"risk": [1.0]}),
                           y_title="R_{L,ξ} at T / v²", title="Linear model, n = 20", **of_d),
             _eigenvalues(fixed.filter(eps=0.0), of_d),
-            _networks(attacked, n, d, nets, axes),
-            _relu(attacked.filter(n=n, d=d, xi=0.1), relu),
+            _networks(attacked.filter(n=n, d=d, xi=0.1), nets, axes),
+            _relu(attacked.filter(n=n, d=d, xi=0.1), relu, "ReLU by its step, d = 1000"),
+            _relu(mirrored, relu, "ReLU, symmetrised data"),
             *_at_the_stop(attacked.filter(n=n, d=d, xi=0.1), n, [*nets, *relu]),
+            _other_laws(others),
         ],
         columns=3,
     )  # fmt: skip
@@ -77,9 +81,33 @@ def _iterated(sizes: pl.DataFrame, factor: float) -> pl.DataFrame:
     return line.with_columns(rate=factor * pl.col("n").cast(float).log().log())
 
 
-def _inverse(sizes: pl.DataFrame) -> pl.DataFrame:
-    line = pl.DataFrame({"n": sizes["n"].unique().sort()})
-    return line.with_columns(loss=1 / pl.col("n").cast(float).log())
+def _over_sizes(
+    table: pl.DataFrame, nets: Sequence[str], axes: dict[str, Any]
+) -> list[charts.AnyChart]:
+    """Loss and risk at T of the linear model and of networks, d = 400 n."""
+    rows = table.filter(pl.col("d") == 400 * pl.col("n"), pl.col("crossing").is_not_nan(), eps=0.1)
+    kept = _named(rows.filter(pl.col("net").is_in(["linear", *nets]))).with_columns(
+        away=(pl.col("risk") - 1).abs() * (pl.col("d") / pl.col("n")).sqrt()
+    )
+    line = pl.DataFrame({"n": kept["n"].unique().sort()})
+    line = line.with_columns(loss=1 / pl.col("n").cast(float).log())
+    return [
+        charts.points(kept, "n", "loss", "net", theory=line, y_title="loss at T / v²",
+                      title="d = 400 n, ε = 0.1; dashed: 1 / log n", **axes),
+        charts.points(kept, "n", "away", "net", y_title="|risk at T / v² − 1| / √(n/d)",
+                      title="d = 400 n, ε = 0.1", **axes),
+    ]  # fmt: skip
+
+
+def _named(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(pl.col("net").str.replace("relu", "ReLU"))
+
+
+def _other_laws(rows: pl.DataFrame) -> charts.AnyChart:
+    law = pl.when(pl.col("rho") > 0).then(pl.lit("correlated")).otherwise(pl.col("law"))
+    return charts.boxes(_named(rows).with_columns(entries=law), "entries", "risk", "net",
+                        y_title="risk at T / v²", x_title="",
+                        title="Remark 1, d = 2000, ε = 0.1")  # fmt: skip
 
 
 def _eigenvalues(rows: pl.DataFrame, axes: dict[str, Any]) -> charts.AnyChart:
@@ -95,30 +123,23 @@ def _eigenvalues(rows: pl.DataFrame, axes: dict[str, Any]) -> charts.AnyChart:
                          title="Lemma 3; dashed: (1 ± √(n/d))²", **axes)  # fmt: skip
 
 
-def _networks(
-    rows: pl.DataFrame, n: int, d: int, names: Sequence[str], axes: dict[str, Any]
-) -> charts.AnyChart:
-    level = rows.filter(net="linear", n=n, d=d, xi=0.1)["crossing"].drop_nans()
+def _networks(rows: pl.DataFrame, names: Sequence[str], axes: dict[str, Any]) -> charts.AnyChart:
+    level = rows.filter(net="linear")["crossing"].drop_nans()
     nets = rows.filter(pl.col("net").is_in(names), pl.col("crossing").is_not_nan())
     return charts.points(nets, "width", "crossing", "net", y_title="T", x_title="width h",
                          theory=pl.DataFrame({"crossing": [float(level.to_numpy().mean())]}),
                          title="Networks, d = 1000; dashed: linear model", **axes)  # fmt: skip
 
 
-def _relu(rows: pl.DataFrame, names: Sequence[str]) -> charts.AnyChart:
-    kept = rows.filter(
-        pl.col("net").is_in([*names, "linear"]), pl.col("crossing").is_not_nan()
-    ).with_columns(pl.col("net").str.replace("relu", "ReLU"))
-    return charts.boxes(kept, "net", "crossing", y_title="T", x_title="",
-                        title="ReLU by its step, d = 1000")  # fmt: skip
+def _relu(rows: pl.DataFrame, names: Sequence[str], title: str) -> charts.AnyChart:
+    kept = rows.filter(pl.col("net").is_in([*names, "linear"]), pl.col("crossing").is_not_nan())
+    return charts.boxes(_named(kept), "net", "crossing", y_title="T", x_title="", title=title)
 
 
 def _at_the_stop(rows: pl.DataFrame, n: int, names: Sequence[str]) -> list[charts.AnyChart]:
     """Loss and risk at T of the linear model and of the widest networks, eps = 0.1."""
     widest = rows.filter(pl.col("width") == pl.col("width").max())
-    kept = widest.filter(pl.col("net").is_in([*names, "linear"])).with_columns(
-        pl.col("net").str.replace("relu", "ReLU")
-    )
+    kept = _named(widest.filter(pl.col("net").is_in([*names, "linear"])))
     return [
         charts.boxes(kept, "net", "loss", y_title="loss at T / v²", x_title="",
                      title=f"At T, ε = 0.1; 1 / log n is {1 / math.log(n):.3f}"),

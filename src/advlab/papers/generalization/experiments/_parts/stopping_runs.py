@@ -6,13 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .....models.activations import ACTIVATIONS, SHAPES, Activation
-from ...measures.expansion_terms import straight
 from ...reductions import RepeatedNeurons
-
-TOP = (-1.0, -0.5, 0.5, 1.0)
-SQUARE = 0.625
-"""|a|^2/h"""
+from .lazy_nets import PHI, SQUARE, TOPS, from_zero
 
 
 @dataclass(frozen=True)
@@ -28,31 +23,20 @@ class StoppingPath:
     weights: list[RepeatedNeurons]
 
 
-def activation(net: str) -> Activation:
-    """phi of a network: gelu, sigmoid, linear, or a ReLU by its step."""
-    if net.startswith("relu"):
-        return ACTIVATIONS["relu"]
-    if net == "linear":
-        return straight(0.25)
-    return SHAPES["gelu"]() if net == "gelu" else ACTIVATIONS["sigmoid"]
-
-
 def train(
     name: str, width: int, x: Tensor, y: Tensor, eps: float, xi: float, eta: float
 ) -> StoppingPath:
     """Algorithm 1 from zero for 4 n iterations; T is near n (log log n)/2.
 
     Args:
-        name: of the network, in `activation`.
+        name: of the network in `lazy_nets.PHI`; ReLU has its step behind it.
         width: h.
         x, y: the samples (R, n, d) and (R, n).
         eps, xi: of the surrogate attack.
         eta: the step of the linear model.
     """
-    phi = activation(name)
-    top = torch.tensor(TOP, dtype=x.dtype)
-    start = torch.zeros(len(x), len(top), x.shape[2], dtype=x.dtype)
-    net = RepeatedNeurons(start, top, width, phi)
+    phi = PHI[name.split()[0]]
+    net = from_zero(x, TOPS["signed"], width, phi)
     # phi'(0) of a ReLU is 1/8 here, half of the other slopes: four times the step.
     lr = eta / (phi.slope**2 * SQUARE) / (2 if name == "relu twice" else 1)
     rows: dict[str, list[Tensor]] = {name: [] for name in ("residual", "outputs", "theta")}

@@ -180,9 +180,9 @@ def figure(table: pl.DataFrame) -> charts.AnyChart:
             charts.points(rows, "n", "below", "network", y_title="(R* − R_{N,ξ}) / v²", log_y=True,
                           title=f"Theorems 3 and 4, ε = {eps:g}", **axes),
             charts.points(scheduled, "n", "constant", "network", y_title="(R* − R_{N,ξ}) / ξ",
-                          title=f"over ξ, ε = {eps:g}", **axes),
+                          title=f"Over ξ, ε = {eps:g}", **axes),
             charts.points(rows, "n", "whole", "network", y_title="(R_N − R*) / v²",
-                          title=f"under the whole attack, ε = {eps:g}", **axes),
+                          title=f"Under the whole attack, ε = {eps:g}", **axes),
         ]  # fmt: skip
     return charts.panels(panels, columns=3)
 

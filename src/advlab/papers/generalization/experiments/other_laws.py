@@ -203,8 +203,8 @@ def figure(table: pl.DataFrame) -> AnyChart:
                    y_title="‖θ(T) − θ*‖ / v", theory=order, **axes),
             curves(rows, "n", "excess", "inputs", title="Excess risk over that of θ₀",
                    y_title="(R − R*) / (R(θ₀) − R*)", **axes),
-            boxes(apart, "law", "distance", "θ* of", title="One input with the signal, n = 10,000",
-                  y_title="‖θ(T) − θ*‖ / v"),
+            boxes(apart, "law", "distance", "θ* of", y_title="‖θ(T) − θ*‖ / v",
+                  title=f"One input with the signal, n = {one['n'][0]:,}"),
         ]
     )  # fmt: skip
 

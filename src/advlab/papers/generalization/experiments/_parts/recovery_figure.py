@@ -71,14 +71,15 @@ def _cones(several: pl.DataFrame) -> AnyChart:
     bound = several.filter(pl.col("constant") > 1).with_columns(ratio="bound", what=pl.lit("bound"))
     both = pl.concat([bound, several.with_columns(what=pl.lit("measured"))])
     return points(both, "constant", "ratio", "what", log_x=True, x_title=MULTIPLE,
-                  y_title="‖Δ off S‖₁ / ‖Δ on S‖₁", title="The cone, n = 800")  # fmt: skip
+                  y_title="‖Δ off S‖₁ / ‖Δ on S‖₁",
+                  title=f"The cone, n = {several['n'][0]}")  # fmt: skip
 
 
 def _excess(rows: pl.DataFrame) -> AnyChart:
     words = pl.when(pl.col("constant") > 0).then(pl.lit(" + λ")).otherwise(pl.lit(""))
     rows = rows.with_columns(attack=pl.concat_str("norm", words))
     return points(rows, "n", "excess", "attack", log_x=True, log_y=True, x_title=N,
-                  y_title=EXCESS, title="Excess risk, d = 500")  # fmt: skip
+                  y_title=EXCESS, title=f"Excess risk, d = {rows['d'][0]}")  # fmt: skip
 
 
 def _noise(rate: pl.DataFrame) -> AnyChart:

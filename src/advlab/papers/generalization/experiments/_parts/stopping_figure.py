@@ -44,7 +44,7 @@ def stopping_figure(
         [
             _condition_m(fixed, of_d),
             charts.points(moving, "d", "theta at T", "eps", y_title="‖θ(T)‖ / (v √(n/d))",
-                          title="θ at T, n = 20: no matter ε", **of_d),
+                          title=f"θ at T, n = {n}: no matter ε", **of_d),
             charts.points(linear.filter(pl.col("eps") > 0, n=n, xi=tiny), "d", "gap", "eps",
                           y_title="constant of (13)", log_y=True,
                           title="Difference of gradients up to T", **of_d),
@@ -52,10 +52,10 @@ def stopping_figure(
                           title="Linear model; dashed: (log log n) / 4", **of_n),
             *_over_sizes(table, [*nets, relu[0]], of_n),
             charts.points(moving, "d", "risk", "eps", theory=pl.DataFrame({"risk": [1.0]}),
-                          y_title="R_{L,ξ} at T / v²", title="Linear model, n = 20", **of_d),
+                          y_title="R_{L,ξ} at T / v²", title=f"Linear model, n = {n}", **of_d),
             _eigenvalues(fixed.filter(eps=0.0), of_d),
             _networks(attacked.filter(n=n, d=d, xi=0.1), nets, axes),
-            _relu(attacked.filter(n=n, d=d, xi=0.1), relu, "ReLU by its step, d = 1000"),
+            _relu(attacked.filter(n=n, d=d, xi=0.1), relu, f"ReLU by its step, d = {d}"),
             _relu(mirrored, relu, "ReLU, symmetrised data"),
             *_at_the_stop(attacked.filter(n=n, d=d, xi=0.1), n, [*nets, *relu]),
             _other_laws(others),
@@ -71,7 +71,8 @@ def _condition_m(rows: pl.DataFrame, axes: dict[str, Any]) -> charts.AnyChart:
     both = pl.concat(
         largest.select("d", "eps", value=name, what=pl.lit(words)) for name, words in bounds.items()
     ).sort("what", "d")
-    return charts.points(both, "d", "value", "what", title="Condition M, n = 20; dashed: bound",
+    return charts.points(both, "d", "value", "what",
+                         title=f"Condition M, n = {rows['n'][0]}; dashed: bound",
                          y_title="largest of all runs up to T", y_domain=(0, 1.6),
                          theory=pl.DataFrame({"value": [HIGHEST]}), **axes)  # fmt: skip
 
@@ -107,7 +108,7 @@ def _other_laws(rows: pl.DataFrame) -> charts.AnyChart:
     law = pl.when(pl.col("rho") > 0).then(pl.lit("correlated")).otherwise(pl.col("law"))
     return charts.boxes(_named(rows).with_columns(entries=law), "entries", "risk", "net",
                         y_title="risk at T / v²", x_title="",
-                        title="Remark 1, d = 2000, ε = 0.1")  # fmt: skip
+                        title=f"Remark 1, d = {rows['d'][0]}, ε = 0.1")  # fmt: skip
 
 
 def _eigenvalues(rows: pl.DataFrame, axes: dict[str, Any]) -> charts.AnyChart:
@@ -128,7 +129,8 @@ def _networks(rows: pl.DataFrame, names: Sequence[str], axes: dict[str, Any]) ->
     nets = rows.filter(pl.col("net").is_in(names), pl.col("crossing").is_not_nan())
     return charts.points(nets, "width", "crossing", "net", y_title="T", x_title="width h",
                          theory=pl.DataFrame({"crossing": [float(level.to_numpy().mean())]}),
-                         title="Networks, d = 1000; dashed: linear model", **axes)  # fmt: skip
+                         title=f"Networks, d = {rows['d'][0]}; dashed: linear model",
+                         **axes)  # fmt: skip
 
 
 def _relu(rows: pl.DataFrame, names: Sequence[str], title: str) -> charts.AnyChart:

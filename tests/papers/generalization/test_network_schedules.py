@@ -28,12 +28,18 @@ def test_the_plan_is_the_theorems():
     assert held.plan.steps == math.ceil(2 * math.log(math.log(1e6)) / held.plan.xi)
 
 
-def test_few_different_weights_have_the_schedule_of_the_whole_layer():
-    few = theory.theorem3_schedule(10**6, 2, 2.0, [0.5, 1.0], 0.5, 3.0, width=10**6)
-    whole = theory.theorem3_schedule(10**6, 2, 2.0, [0.5, 1.0] * 500_000, 0.5, 3.0)
-    assert (few.xi, few.steps) == (whole.xi, whole.steps)
-    assert few.eta == pytest.approx(whole.eta)
-    assert few.report == pytest.approx(whole.report)
+def test_few_different_weights_have_the_schedule_of_the_whole_layer(monkeypatch):
+    """Where the width decides: 2 log(10^4)/sqrt(1000) is above sqrt(4 log(10^4)/10^4)."""
+    monkeypatch.setattr(schedules, "WIDTH", 1000)
+    for net in ("gelu", "sigmoid"):
+        top = schedules.NETS[net]
+        whole = theory.theorem3_schedule(10**4, 2, 2.0, top * (1000 // len(top)), 0.5)
+        few = schedules.Case(net=net, n=10**4).plan
+        assert few.xi == pytest.approx(whole.xi)
+        assert few.steps == whole.steps
+        monkeypatch.setattr(schedules, "WIDTH", 2**40)
+        assert schedules.Case(net=net, n=10**4).plan.xi < 0.9 * whole.xi
+        monkeypatch.setattr(schedules, "WIDTH", 1000)
 
 
 def test_training_in_parts_is_training_of_the_whole_network(monkeypatch):

@@ -22,6 +22,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
 
+import numpy as np
 import polars as pl
 import torch
 from pydantic import PositiveFloat, PositiveInt
@@ -98,12 +99,13 @@ class Case(lab.Case):
     @property
     def plan(self) -> theory.TheoremSchedule:
         """xi and T; eta is `lr`."""
-        law, top = self.law, NETS[self.net]
+        law, top = self.law, np.array(NETS[self.net])
         if self.net == "relu":
             plan = partial(theory.theorem4_schedule, d=law.d, v2=law.v2, top=top)
         else:
-            plan = partial(theory.theorem3_schedule, d=law.d, v2=law.v2, top=top, delta=math.inf,
-                           width=WIDTH)  # fmt: skip
+            # xi and T depend on a by |a|_inf/sqrt h only, so k weights can stand for h.
+            top *= math.sqrt(len(top) / WIDTH)
+            plan = partial(theory.theorem3_schedule, d=law.d, v2=law.v2, top=top, delta=math.inf)
         if self.schedule == "theorem":
             return plan(law.n)
         held = plan(1000)

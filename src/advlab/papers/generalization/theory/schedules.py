@@ -38,13 +38,7 @@ def theorem2_schedule(n: int, d: int, v2: Scalar, constant: Scalar = 1.0) -> The
 
 
 def theorem3_schedule(
-    n: int,
-    d: int,
-    v2: Scalar,
-    top: ArrayLike,
-    delta: Scalar,
-    constant: Scalar = 1.0,
-    width: int | None = None,
+    n: int, d: int, v2: Scalar, top: ArrayLike, delta: Scalar, constant: Scalar = 1.0
 ) -> TheoremSchedule:
     """Theorem 3 (lazy network, smooth activation) with top layer `top` of width h.
 
@@ -54,14 +48,11 @@ def theorem3_schedule(
     Args:
         n, d, v2, constant: as in `theorem2_schedule`.
         top: the weights a of the second layer.
-        delta: the start has variance 1/(d h^(1 + delta)); infinity is a start at zero.
-        width: h, where `top` has the different weights only, each taken equally often.
+        delta: the start has variance 1/(d h^(1 + delta)).
     """
     _sizes(n, d, v2, constant)
     a = _top(top)
-    h = len(a) if width is None else width
-    norm = float(np.linalg.norm(a)) * float(np.sqrt(h / len(a)))
-    largest = float(np.abs(a).max())
+    h, norm, largest = len(a), float(np.linalg.norm(a)), float(np.abs(a).max())
     wide = d * np.log(n) * largest / np.sqrt(h)
     ratio = _slow_ratio(n, max(np.sqrt(d**2 * np.log(n) / n), wide))
     eta = ratio * h / (constant * norm**2)

@@ -3,11 +3,13 @@
 import math
 from dataclasses import replace
 
+import polars as pl
 import pytest
 import torch
 
 from advlab.attacks import Surrogate
 from advlab.models.activations import ACTIVATIONS, SHAPES
+from advlab.papers.generalization.experiments import lazy_expansion
 from advlab.papers.generalization.measures.expansion_terms import expansion_terms, straight
 from advlab.papers.generalization.models import LazyNet
 from advlab.papers.generalization.reductions import RepeatedNeurons
@@ -120,3 +122,19 @@ def test_a_linear_network_has_no_terms_and_the_remainder_is_of_second_order(net)
         sizes.append((found.gradient.mean(), found.remainder.mean()))
     assert float(sizes[0][0] / sizes[1][0]) == pytest.approx(10, rel=0.02)
     assert float(sizes[0][1] / sizes[1][1]) == pytest.approx(100, rel=0.05)
+
+
+def test_the_scope_is_that_of_the_largest_size_that_is_judged():
+    sizes = {
+        "width": [2**16, 2**22, 2**22, 2**8],
+        "n": [1000, 32_000, 4000, 250],
+        "d": [2, 8, 2, 2],
+    }
+    scope = {one.name: one for one in lazy_expansion.assumptions(pl.DataFrame(sizes))}
+    reached = math.log(32_000) * math.sqrt(64 / 32_000)
+    assert scope["low dimension"].reached == pytest.approx(reached)
+    assert scope["low dimension"].holds
+    assert scope["lazy"].reached == pytest.approx(2 * math.log(1000) * math.sqrt(2 / 2**16))
+    wide = pl.DataFrame({"width": [2**22], "n": [4000], "d": [8]})
+    (low,) = (one for one in lazy_expansion.assumptions(wide) if one.name == "low dimension")
+    assert not low.holds

@@ -15,8 +15,8 @@ Taylor's theorem gives the constant of an O, it is used: max |phi''| for Delta_3
 
 Gelu has phi''(0) > 0, the paper's sigmoid has phi''(0) = 0. a is 1/2 and 1, or these with both
 signs. Then the networks are known for every width (`reductions.repeated_neurons`), up to 2^22
-here; Theorem 3's own schedule has three iterations at n = 1000, so runs have 150 at xi = 0.1.
-The start OP3 is in Figure 6.
+here; Theorem 3's own schedule (`network_schedules`) has two iterations at n = 1000, so runs here
+have 150 at xi = 0.1. The start OP3 is in Figure 6.
 """
 
 import math

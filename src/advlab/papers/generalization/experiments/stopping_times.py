@@ -57,7 +57,7 @@ from ._parts.stopping_networks import (
     network_verdicts,
     symmetrised_verdicts,
 )
-from ._parts.stopping_risks import RISKS, Inside, linear_model, one_of
+from ._parts.stopping_risks import RISKS, SpanLaw, linear_model, one_of
 from ._parts.stopping_runs import StoppingPath, crossing, train
 
 ABOUT = lab.About(
@@ -253,7 +253,7 @@ def _risks(
     model = case.model
     found = {name: torch.full((len(x),), math.nan, dtype=x.dtype) for name in RISKS}
     for r, rng in enumerate(generators(NAME, "fresh", seeds=case.seeds)):
-        inside = Inside.of(model, space.basis[r])
+        inside = SpanLaw.of(model, space.basis[r])
         risk = partial(inside.risk, fresh=inside.fresh(rng), eps=case.eps, xi=case.xi)
         if stop[r] >= 0:
             found["risk"][r] = risk(one_of(path.weights[int(stop[r])], r)) / model.v2

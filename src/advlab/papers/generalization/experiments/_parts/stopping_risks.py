@@ -18,7 +18,7 @@ RISKS = ("risk", "interpolator", "length")
 
 
 @dataclass(frozen=True)
-class Inside:
+class SpanLaw:
     """The data's law in the coordinates of an orthonormal basis Q whose span has theta0."""
 
     model: LinearModel
@@ -29,7 +29,7 @@ class Inside:
     """Q'Sigma Q; None is the identity."""
 
     @classmethod
-    def of(cls, model: LinearModel, basis: Float[Tensor, "d k"]) -> "Inside":
+    def of(cls, model: LinearModel, basis: Float[Tensor, "d k"]) -> "SpanLaw":
         """Of the data's law and Q."""
         truth, cov = torch.from_numpy(model.theta0_vector()) @ basis, None
         if model.cov is not None:

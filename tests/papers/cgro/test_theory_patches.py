@@ -196,7 +196,7 @@ def test_growth_diagnostics_on_a_step():
     cross = ((gram - np.diag(np.diag(gram))) @ beta.reshape(8, 5)).reshape(v.shape)
     np.testing.assert_allclose(remainder, cross, rtol=1e-6, atol=1e-18)
     assert theory.noise_remainder_scale(4, 0.02972, 1000, 5.585) == pytest.approx(0.020, abs=1e-3)
-    assert theory.signal_push(2.0, 0.5, 0.1, 5, 30.0) == pytest.approx(0.1 / 5 * 30)
+    assert theory.signal_ceiling(2.0, 0.5, 0.1, 5, 30.0) == pytest.approx(0.5 + 0.1 / 5 * 30)
     assert theory.loss_decay(0.2, 110, 11, 0.1) == pytest.approx(2.0)
     assert theory.lojasiewicz_ratio(0.3, 0.1) == pytest.approx(3)
     assert theory.attack_budget(0.1, 0.02) == pytest.approx(500)

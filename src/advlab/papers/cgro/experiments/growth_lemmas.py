@@ -177,8 +177,10 @@ class _Followed:
         rate = case.eta * (law.alpha * (1 - law.gamma)) ** 3 / case.n
         scales = law.alpha, law.gamma, case.eta, case.n
         late = np.abs(remainder - self.left).max((1, 2))
+        since = np.nan_to_num(self.pushed - self.at_signal)
+        noise = theory.signal_ceiling(*scales, since) - 1 / law.alpha
         with np.errstate(divide="ignore", invalid="ignore"):  # at T_0 both are 0
-            growth = (u - self.signal) / theory.signal_push(*scales, self.pushed - self.at_signal)
+            growth = (u - self.signal) / noise
         return {
             "constant": _constants(state, after, law.alpha) / (3 * (1 - case.lam)),
             "growth ratio": growth,

@@ -24,6 +24,7 @@ import numpy as np
 import polars as pl
 import torch
 from pydantic import PositiveFloat, PositiveInt
+from scipy.optimize import linprog
 from torch import Tensor, nn
 
 from .... import lab
@@ -35,6 +36,7 @@ from ....report.charts import AnyChart
 from ....threats import Ball
 from ....training import fit
 from .. import theory
+from ..theory.region_count import LinearRegion
 from ._parts import linear_regions_figure
 from ._parts.packing_runs import TRAINED_ON, Points, Rngs, lifted_packings, trained
 
@@ -106,7 +108,7 @@ def compute(case: Case) -> pl.DataFrame:
         inside = theory.linear_regions(layers, HALF)
         everywhere = theory.linear_regions(layers) if case.kind == "start" else None
         x = uniform(torch.empty(LOOKED, case.d, dtype=torch.float64), rng) - HALF
-        inner = torch.from_numpy(np.stack([one.inner() for one in inside]))
+        inner = torch.from_numpy(np.stack([_inner(one) for one in inside]))
         signs, affine = _seen(layers, torch.cat([x, inner]))
         rows.append({
             "seed": seed, "regions": len(inside), "pieces": sum(one.has_zero() for one in inside),
@@ -114,6 +116,16 @@ def compute(case: Case) -> pl.DataFrame:
             "affine": affine, "cells": theory.most_cells(case.n, case.d), "signs": 2**case.n,
         })  # fmt: skip
     return pl.DataFrame(rows, schema_overrides={"everywhere": pl.Int64})
+
+
+def _inner(region: LinearRegion) -> Array:
+    """A point inside: the centre of a largest ball in {A x <= b}, of radius 1 at most."""
+    d, lengths = region.A.shape[1], np.linalg.norm(region.A, axis=1)
+    best = linprog(
+        np.append(np.zeros(d), -1.0), A_ub=np.column_stack([region.A, lengths]), b_ub=region.b,
+        bounds=[(None, None)] * d + [(None, 1.0)],
+    )  # fmt: skip
+    return best.x[:d]
 
 
 def _seen(layers: Layers, x: Tensor) -> tuple[int, int]:

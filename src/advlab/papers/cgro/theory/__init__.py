@@ -21,8 +21,8 @@ from .growth import lojasiewicz_ratio as lojasiewicz_ratio
 from .growth import loss_decay as loss_decay
 from .growth import noise_remainder as noise_remainder
 from .growth import noise_remainder_scale as noise_remainder_scale
+from .growth import signal_ceiling as signal_ceiling
 from .growth import signal_growth as signal_growth
-from .growth import signal_push as signal_push
 from .lower_bound import capacity_share as capacity_share
 from .lower_bound import envelope_vc as envelope_vc
 from .lower_bound import least_parameters as least_parameters

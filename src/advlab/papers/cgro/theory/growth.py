@@ -39,23 +39,20 @@ def signal_growth(u: ArrayLike, after: ArrayLike, alpha: Scalar, eta: Scalar) ->
     return (then - before) / (rate * a**3 * before**2 * psi(a**3 * (before**3).sum()))
 
 
-def signal_push(
+def signal_ceiling(
     alpha: Scalar, gamma: Scalar, eta: Scalar, N: Scalar, attacked: ArrayLike
 ) -> Numbers:
-    """Lemma 4.3's sum without its logarithms: eta (alpha (1 - gamma))^3/N times `attacked`.
-
-    By the lemma the largest u_r is at most of order 1/alpha and this; its text reads the growth
-    after T_0 as that of this sum.
+    """Lemma 4.3 without its logarithms: 1/alpha + eta (alpha (1 - gamma))^3/N times `attacked`.
 
     Args:
         alpha, gamma: as in `data.Patches`.
         eta: the learning rate.
         N: the number of training examples.
-        attacked: the sum of psi(y f(X adv)) over examples and steps since T_0; NaN before T_0.
+        attacked: the sum of psi(y f(X adv)) over examples and steps since T_0.
     """
     a, left = positive("alpha", alpha), 1 - scalar("gamma", gamma)
     pushed = scalar("eta", eta) * (a * left) ** 3 / positive("N", N)
-    return (pushed * np.asarray(attacked, dtype=float))[()]
+    return (1 / a + pushed * nonnegative("attacked", attacked))[()]
 
 
 def noise_remainder(

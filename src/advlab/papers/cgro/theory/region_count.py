@@ -30,10 +30,6 @@ class LinearRegion:
     slope: Float[np.ndarray, " d"]
     offset: float
 
-    def inner(self) -> Float[np.ndarray, " d"]:
-        """A point inside: the centre of a largest ball in it, of radius 1 at most."""
-        return _largest_ball(self.A, self.b)[1]
-
     def has_zero(self) -> bool:
         """Whether the network changes its sign inside; the region must be bounded."""
         ends = [
@@ -111,19 +107,11 @@ def _signs(
 
 
 def _has_inside(A: Array, b: Array) -> bool:
-    """Whether {A x <= b} holds a ball."""
-    return _largest_ball(A, b)[0] > INNER
-
-
-def _largest_ball(A: Array, b: Array) -> tuple[float, Array]:
-    """Radius and centre of a largest ball in {A x <= b}, looked for up to radius 1.
-
-    Where there is none the radius is negative.
-    """
+    """Whether {A x <= b} holds a ball; its radius is looked for up to 1."""
     d = A.shape[1]
     lengths = np.linalg.norm(A, axis=1)
     best = linprog(
         np.append(np.zeros(d), -1.0), A_ub=np.column_stack([A, lengths]), b_ub=b,
         bounds=[(None, None)] * d + [(None, 1.0)],
     )  # fmt: skip
-    return (-best.fun, best.x[:d]) if best.status == 0 else (-np.inf, np.full(d, np.nan))
+    return bool(best.status == 0 and -best.fun > INNER)

@@ -196,34 +196,44 @@ def phase_times() -> Specimen:
     )  # fmt: skip
 
 
-def growth_lemmas() -> Specimen:
+def growth_lemmas_table(
+    remainder: float = 0.5, push: float = 1.0, earlier: float = 0.1
+) -> pl.DataFrame:
+    """T_1 = 500 of 1000 steps; over N remainder, push and T_1 alone go like these powers."""
     rows = over({"seed": SEEDS, "j": jitter()}, d=(250, 1000, 4000), lam=(0.5, 0.3),
-                step=range(0, 1001, 50))  # fmt: skip
-    rows = rows.filter((pl.col("lam") == 0.5) | (pl.col("d") == 1000))
-    j, step = pl.col("j"), pl.col("step")
-    table = rows.with_columns(
-        n=20, eta=0.05, steps=1000, constant=j * pl.when(step <= 300).then(1.0).otherwise(0.5),
+                n=(20, 45, 100), step=range(0, 1001, 50))  # fmt: skip
+    usual = (pl.col("lam") == 0.5) & (pl.col("n") == 20)
+    rows = rows.filter(usual | ((pl.col("d") == 1000) & ((pl.col("lam") == 0.5) | (
+        pl.col("n") == 20))))  # fmt: skip
+    j, step, size = pl.col("j"), pl.col("step"), pl.col("n") / 20
+    learnt, done = step >= 100, step >= 500
+    return rows.with_columns(
+        eta=0.05, steps=1000, constant=j * pl.when(step <= 300).then(1.0).otherwise(0.5),
         lojasiewicz=pl.when(step < 500).then(0.01).otherwise(2 * j),
-        **{"ceiling ratio": 2.0 * j, "remainder ratio": 2.0 * j * (pl.col("d") / 250) ** 0.3
-           * step / 1000,
-           "below ratio": 3.0 * j * step / 1000, "budget ratio": 2.0 * j * step / 1000,
-           "alpha u": 2.4 * j, "largest v": 2.0 * j, "T1": 400.0, "T1 last": 500.0,
-           "T1 decoupled": 420 * j, "A.2 share": 0.999, "step error": 1e-16},
+        **{"growth ratio": pl.when(learnt).then(2.0 * j).otherwise(np.nan),
+           "remainder ratio": j * (pl.col("d") / 250) ** 0.3 * size.pow(remainder) * step / 1000,
+           "late remainder": pl.when(done).then(2.0 * j * (step - 500) / 500).otherwise(np.nan),
+           "below ratio": 3.0 * j * step / 1000,
+           "budget ratio": 0.5 * j * size.pow(push) * step / 1000,
+           "alpha u": pl.when(learnt).then(2.4 * j).otherwise(0.5), "largest v": 2.0 * j,
+           "T1": 400.0, "T1 last": 500.0, "T1 decoupled": 420 * j * size.pow(earlier),
+           "A.2 share": 0.999, "step error": 1e-16},
     ).drop("j")  # fmt: skip
+
+
+def growth_lemmas() -> Specimen:
+    table = growth_lemmas_table()
     lam, raw = pl.col("lam"), pl.col("remainder ratio") * (pl.col("d") / 250) ** -0.3
     slow = raw * (pl.col("d") / 250) ** 0.1
-    worse = table.with_columns(
-        pl.col("ceiling ratio", "remainder ratio", "below ratio", "budget ratio", "largest v") * 10
-    )
+    orders = ("growth ratio", "remainder ratio", "late remainder", "below ratio", "budget ratio",
+              "largest v")  # fmt: skip
     return Specimen(
         table=table,
-        measured=("constant", "ceiling ratio", "remainder ratio", "below ratio", "budget ratio",
-                  "lojasiewicz", "alpha u", "largest v", "T1 decoupled", "A.2 share",
+        measured=("constant", *orders, "lojasiewicz", "alpha u", "T1 decoupled", "A.2 share",
                   "step error"),
         # Numbers of no order: hundreds where a lemma has ones.
-        chance={"ceiling ratio": 200, "remainder ratio": 200, "below ratio": 200,
-                "budget ratio": 200, "alpha u": 200, "largest v": 200, "constant": 1e-3,
-                "lojasiewicz": 1e-3, "T1 decoupled": 900, "A.2 share": 0.5},
+        chance=dict.fromkeys((*orders, "alpha u"), 200)
+        | {"constant": 1e-3, "lojasiewicz": 1e-3, "T1 decoupled": 900, "A.2 share": 0.5},
         controls={
             "falls with e^-V": Null(
                 table.with_columns(constant=pl.col("constant") * (-pl.col("step") / 100).exp()),
@@ -232,20 +242,33 @@ def growth_lemmas() -> Specimen:
                 table.with_columns(constant=pl.col("constant") * (1 - lam)), ("4.2b",)),
             "3 lambda for 3 (1 - lambda)": Null(
                 table.with_columns(constant=pl.col("constant") * (1 - lam) / lam), ("4.2b",)),
-            "ten times the order": Null(worse, ("4.3", "C.5", "4.4", "C.10", "C.11")),
+            "ten times the order": Null(
+                table.with_columns(pl.col(orders) * 20),
+                ("4.3", "C.5", "C.5/t", "4.4", "C.10", "C.11")),
+            # Clean training grows too, without attacked examples: the sum is 0.
+            "clean training": Null(
+                table.with_columns(pl.lit(np.inf).alias("growth ratio")), ("4.3",)),
+            "at the largest N alone": Null(
+                table.with_columns(pl.when(pl.col("n") == 100).then(20 * pl.col(one))
+                                   .otherwise(pl.col(one)).alias(one) for one in orders),
+                ("4.3", "C.5", "C.5/t", "4.4", "C.10", "C.11")),
             "half of the examples": Null(
                 table.with_columns(pl.lit(0.6).alias("A.2 share")), ("A.2",)),
             "others matter": Null(
                 table.with_columns(pl.col("T1 decoupled") * 1.3), ("C.7",)),
+            "as much at each N": Null(growth_lemmas_table(earlier=0.0), ("C.7/N",)),
             "flat": Null(table.with_columns(lojasiewicz=pl.lit(0.05)), ("C.8",)),
             "a remainder of its order": Null(
                 table.with_columns(raw.alias("remainder ratio")), ("C.5/d",)),
             "slower than log d": Null(
                 table.with_columns(slow.alias("remainder ratio")), ("C.5/d",)),
+            "a remainder without N": Null(growth_lemmas_table(remainder=0.0), ("C.5/N",)),
+            "a push without N": Null(growth_lemmas_table(push=0.0), ("C.10/N",)),
+            "a push like N^(1/2)": Null(growth_lemmas_table(push=0.5), ("C.10/N",)),
         },
         bugs={"a step without (1 - lambda)": Null(
             table.with_columns(pl.lit(1e-4).alias("step error")), ("C.2",))},
-        by=("seed", "d", "lam"),
+        by=("seed", "d", "lam", "n"),
     )  # fmt: skip
 
 

@@ -14,8 +14,8 @@ MEASURED = ("clean fresh", "robust train", "robust fresh", "agree attacked train
 EXPLICIT = (0.0, 0.0, 1.0, 1.0, 1.0, 0.0, 0.0, None)
 NETWORKS = {
     "f_S": EXPLICIT,
-    "adversarial": (0.03, 0.0, 0.65, 1.0, 0.6, 0.14, 0.65, 0.7),
-    "clean": (0.0, 0.5, 0.75, 0.6, 0.8, 0.05, 1.1, 0.9),
+    "adversarial": (0.03, 0.0, 0.65, 1.0, 0.9, 0.02, 0.65, 0.7),
+    "clean": (0.0, 0.5, 0.75, 0.6, 0.6, 0.05, 1.1, 0.9),
     "robust": (0.0, 0.0, 0.0, 1.0, 0.0, 0.03, 1.0, 0.6),
     "start": (0.5, 0.65, 0.65, 0.5, 0.5, 0.3, 1.0, 0.9),
 }
@@ -61,14 +61,18 @@ def distance() -> Specimen:
         table=table,
         measured=MEASURED,
         chance={"clean fresh": 0.5, "robust train": 0.5, "robust fresh": 0.5, "spread": 0.2,
-                "agree attacked train": 0.5, "agree attacked fresh": 0.9, "radius": 0.15,
+                "agree attacked train": 0.5, "agree attacked fresh": 0.5, "radius": 0.15,
                 "distance balls fresh": 0.1},
         controls={
             "clean training": Null(instead("clean"), ("train", "gap", "inside", "inside/c",
-                                                      "outside", "distance")),
-            "no training": Null(instead("start"), ("clean", "train", "gap", "inside")),
-            "training on all points": Null(instead("robust"), ("gap", "test", "distance")),
-            "f_S": Null(instead("f_S"), ("outside", "distance", "spread", "radius")),
+                                                      "outside", "distance", "local")),
+            "no training": Null(instead("start"), ("clean", "train", "gap", "inside", "outside",
+                                                   "distance", "local")),
+            "training on all points": Null(instead("robust"), ("gap", "test", "outside",
+                                                               "local")),
+            "as far as networks were": Null(
+                when(table, mine, **{"agree attacked fresh": 0.57, "distance balls fresh": 0.14}),
+                ("outside", "distance")),
             "not enough units": Null(
                 when(table, pl.col("network") == "robust", **{"robust fresh": 0.2}), ("size",)),
             "x_D is not learnt": Null(when(table, mine, **{"clean fresh": 0.3}), ("clean",)),

@@ -4,9 +4,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 
 from advlab.core.errors import AdvlabError
-from advlab.papers.cgro.theory import linear_regions, most_cells
+from advlab.papers.cgro.experiments import linear_regions as experiment
+from advlab.papers.cgro.theory import linear_regions, most_cells, region_count
 
 
 def network(rng, *sizes):
@@ -68,3 +70,34 @@ def test_dead_units_cut_nothing():
 def test_several_outputs_are_refused():
     with pytest.raises(AdvlabError, match="one output"):
         linear_regions(network(np.random.default_rng(0), 2, 3, 2))
+
+
+def test_points_show_the_regions_and_find_out_a_count_that_asks_no_programme(monkeypatch):
+    case = experiment.Case(kind="deep start", d=3, n=6, replicates=3)
+    found = experiment.compute(case)
+    assert (found["regions"] == found["shown"]).all()
+    assert (found["affine"] <= found["shown"]).all()
+    monkeypatch.setattr(region_count, "_has_inside", lambda A, b: True)
+    monkeypatch.setattr(region_count.LinearRegion, "has_zero", lambda region: False)
+    every = experiment.compute(case)
+    assert (every["regions"] > 2 * found["regions"]).all()
+    assert (every["shown"] < every["regions"]).all()
+
+
+def test_affine_functions_are_counted_once_where_units_do_not_count():
+    """|x| with a unit that nothing reads: three patterns of signs, two functions."""
+    layers = [
+        (np.array([[1.0], [-1.0], [1.0]]), np.array([0.0, 0.0, -0.25])),
+        (np.array([[1.0, 1.0, 0.0]]), np.zeros(1)),
+    ]
+    x = torch.linspace(-0.5, 0.5, 101, dtype=torch.float64)[:, None] + 1e-3
+    assert experiment._seen(layers, x) == (3, 2)
+
+
+def test_deep_networks_are_trained():
+    start, taught = (
+        experiment._networks(experiment.Case(kind=kind, d=3, n=6, steps=20, replicates=2))
+        for kind in ("deep start", "deep adversarial")
+    )
+    assert [weight.shape for weight, _ in start[0]] == [(3, 3), (3, 3), (1, 3)]
+    assert not np.allclose(start[0][0][0], taught[0][0][0])

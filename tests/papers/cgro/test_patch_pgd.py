@@ -78,6 +78,8 @@ def test_a_crossing_is_interpolated_and_missing_where_there_is_none():
     rows = [(5, 0, noise, 0.5, error) for noise, error in ((1.0, 0.0), (2.0, 0.25), (4.0, 0.75))]
     rows += [(5, 1, noise, 0.5, 0.0) for noise in (1.0, 2.0, 4.0)]
     table = pl.DataFrame(rows, schema=["n", "seed", "noise", "radius", "robust test"], orient="row")
+    clean = table.with_columns(pl.lit(1.0).alias("robust test"), lam=0.0)
+    table = pl.concat([table.with_columns(lam=0.5), clean])
     found = pgd_phases.crossings(table)["crossing"].to_list()
     assert abs(found[0] - 8**0.5) < 1e-12
     assert found[1] is None

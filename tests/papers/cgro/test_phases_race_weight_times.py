@@ -14,6 +14,7 @@ from advlab.papers.cgro.data import Patches
 from advlab.papers.cgro.experiments import (
     adversarial_weight,
     growth_lemmas,
+    lemma_hypotheses,
     phase_times,
     phases,
     race,
@@ -184,7 +185,7 @@ def test_smoke_runs_end_to_end(module, tmp_path):
     assert result.failed == []
     assert {verdict.outcome for verdict in result.verdicts} <= {"undecided", "outside"}
     assert [verdict.id for verdict in result.verdicts] == list(module.ABOUT.claims)
-    panels = {phases: 4, race: 4, adversarial_weight: 3, phase_times: 2, growth_lemmas: 6}
+    panels = {phases: 4, race: 4, adversarial_weight: 3, phase_times: 2, growth_lemmas: 8}
     # Few runs may have no crossover to draw.
     least = 2 if module is race else panels[module]
     assert least <= len(result.chart["concat"]) <= panels[module]
@@ -218,3 +219,36 @@ def test_phases_closed_forms_agree_with_d_vectors_and_its_picture_has_both_times
     words = str(chart.to_dict())
     assert "T_0" in words
     assert "T_1" in words
+
+
+def test_a_run_whose_filters_all_start_across_the_signal_decides_nothing(monkeypatch):
+    """Lemma C.3 excepts it; the other runs of its case are kept."""
+    draw = lemma_hypotheses.patch_law.draw_stack
+
+    def across(*settings):
+        problem = draw(*settings)
+        problem.u[1] = -problem.u[1].abs()
+        return problem
+
+    monkeypatch.setattr(lemma_hypotheses.patch_law, "draw_stack", across)
+    cases = [
+        lemma_hypotheses.Case(part="signal", d=60, n=4, eta=0.002, steps=600, replicates=3),
+        lemma_hypotheses.Case(part="decay", d=60, n=4, eta=0.05, steps=400, replicates=3),
+        lemma_hypotheses.Case(part="decay", d=60, n=6, eta=0.05, steps=400, replicates=3),
+    ]
+    table = pl.concat(
+        [
+            lemma_hypotheses.compute(case).with_columns(
+                pl.lit(value).alias(name)
+                for name, value in case.model_dump(exclude={"seed", "replicates"}).items()
+            )
+            for case in cases
+        ],
+        how="diagonal",
+    )
+    assert table.filter(~pl.col("begun"))["seed"].unique().to_list() == [1]
+    start = lemma_hypotheses.assumptions(table)[-1]
+    assert start.reached == pytest.approx(2 / 3)
+    found = {one.id: one for one in lemma_hypotheses.verdicts(table)}
+    assert found["A.1"].measured == 1.0
+    assert found["C.3"].measured is not None

@@ -23,7 +23,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
         y_title="number", log_y=True,
     )  # fmt: skip
     pieces = dodged_points(
-        shown.filter(pl.col("kind") != "deep"), "size", "pieces", "kind", x_title=x,
+        shown, "size", "pieces", "kind", x_title=x,
         title="pieces of the decision boundary", y_title="number",
     )  # fmt: skip
     return panels([alt.LayerChart(layer=[regions, _bounds(shown)]), pieces], columns=2)

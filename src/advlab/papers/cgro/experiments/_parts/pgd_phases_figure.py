@@ -54,21 +54,25 @@ def cells(table: pl.DataFrame) -> pl.DataFrame:
     return first.sort(place).select(*place, "outcome", "share")
 
 
-def figure(table: pl.DataFrame, crossings: pl.DataFrame, middle: float) -> AnyChart:
-    """A map per N, errors per N at one radius, and at the largest; where robustness is lost.
+def figure(table: pl.DataFrame, clean: pl.DataFrame, crossings: pl.DataFrame) -> AnyChart:
+    """A map per N, errors per N at one radius, and of one N; where robustness is lost.
 
     Args:
-        table: one row per run.
+        table: one row per run with PGD in training.
+        clean: the same without, at some radii.
         crossings: columns n, seed and crossing, the noise at which robustness is lost.
-        middle: the radius at which it is.
     """
     sizes = table["n"].unique().sort().to_list()
     found, largest = cells(outcomes(table)), float(table["radius"].to_numpy().max())
     maps = [_map(found.filter(n=n), f"N = {n}: outcomes") for n in sizes]
-    shown = [(n, middle) for n in sizes] + [(sizes[len(sizes) // 2], largest)]
+    middle, one = float(clean["radius"].to_numpy().min()), sizes[len(sizes) // 2]
+    shown = [(table, n, middle, "") for n in sizes] + [
+        (table, one, largest, ""),
+        (clean, one, middle, ", clean training"),
+    ]
     lines = [
-        _errors(table.filter(n=n, radius=radius), f"N = {n}: errors, radius {radius:g} alpha")
-        for n, radius in shown
+        _errors(rows.filter(n=n, radius=radius), f"N = {n}: errors, radius {radius:g} alpha{of}")
+        for rows, n, radius, of in shown
     ]
     return panels([*maps, *lines, _crossing_chart(crossings)], columns=4)
 

@@ -1,4 +1,4 @@
-"""The figure of the scaling law: margins over S, across the threshold, over S - alpha and r."""
+"""The figure of the scaling law: margins over S, across the threshold, over S - alpha; and E."""
 
 import numpy as np
 import polars as pl
@@ -184,7 +184,7 @@ def _inside(runs: pl.DataFrame, beta: float) -> list[AnyChart]:
     swept = swept.with_columns(moved=pl.col("route").replace_strict(routes))
     ends = swept["S"].to_numpy().min(), swept["S"].to_numpy().max()
     line = pl.DataFrame({"S": ends, "clean_margin": [(1 - 2 * beta) * one for one in ends]})
-    found = [
+    found: list[AnyChart] = [
         points(swept, "S", "clean_margin", "moved", theory=line, log_x=True, log_y=True,
                title="Inside Assumption 1: through S", x_title=S_TITLE, y_title="clean margin m",
                band="standard error")

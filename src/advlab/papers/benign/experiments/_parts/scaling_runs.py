@@ -58,7 +58,7 @@ class LipschitzBound(Identity):
     """
 
     def __call__(self, loss: Loss, x: Tensor, ball: Threat, *, rng: Rng) -> Attacked:
-        if not isinstance(loss, ModelLoss):
+        if not isinstance(loss, ModelLoss) or not isinstance(loss.model, nn.Module):
             raise AdvlabError("the margin of a network", type(loss).__name__)
         slope = measures.spectral_norm(measures.Networks.of(loss.model))
         return Attacked(

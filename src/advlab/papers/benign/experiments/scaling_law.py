@@ -53,7 +53,7 @@ ABOUT = lab.About(
     paper="benign",
     item="Theorem 3.1, Section 3.4",
     title="The scaling law of benign overfitting: n, d, ||mu|| and alpha",
-    seconds={"smoke": 5, "laptop": 210, "paper": 1100},
+    seconds={"smoke": 5, "laptop": 650, "paper": 3200},
     looks=3,
     reduced={
         "laptop": "width 20 and 60 steps, inside Assumption 1 90 and 30; the paper trains until "

@@ -237,7 +237,7 @@ def _strong(runs: pl.DataFrame) -> list[AnyChart]:
     law = rows.filter(pl.col("flipped") != "8 of 80, one step")
     law = law.group_by("ratio", "flipped").agg(exponent=pl.col("averaging").mean())
     return [
-        curves(rows, "ratio", "exponent", "flipped", theory=law.sort("flipped", "ratio"),
+        points(rows, "ratio", "exponent", "flipped", theory=law.sort("flipped", "ratio"),
                title="E by flipped labels, dashed: averaging", x_title="n ||mu||²/d",
                y_title="exponent E", log_x=True, log_y=True, band="standard error")
     ]  # fmt: skip

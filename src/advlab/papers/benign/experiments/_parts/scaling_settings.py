@@ -117,11 +117,14 @@ def _ratios() -> list[dict]:
 
 def _order() -> list[dict]:
     n, mu = FAR["n"], FAR["mu_norm"]
+    # The smallest radius has the rarest errors.
+    radii = [(0.5, 0.0, {"draws": 10_000}), *((0.0, share, {}) for share in SHARES)]
     return [
-        {"route": "order", **FAR, "d": round(n * mu**2 / ratio), "alpha": alpha}
+        {"route": "order", **FAR, "d": round(n * mu**2 / ratio), **more,
+         "alpha": fixed + share * math.sqrt(ratio) * mu}
         for ratio in ORDER
-        for alpha in (0.5, *(share * math.sqrt(ratio) * mu for share in SHARES))
-    ]
+        for fixed, share, more in radii
+    ]  # fmt: skip
 
 
 def _inside() -> list[dict]:

@@ -7,10 +7,10 @@ from nulls import Null, Specimen
 from advlab.papers.benign.experiments import appendix_bounds
 
 SHARES = ("B.7 gradient", "B.7 loss", "B.8", "B.8 low", "B.15", "eq. 5", "B.12", "loss", "averaged",
-          "B.16", "B.13", "rho", "B.32", "B.33")  # fmt: skip
+          "B.16", "B.13", "rho", "B.31", "B.32", "B.33")  # fmt: skip
 OTHERS = {
     "secant error": 1e-13, "secant low": 0.05, "secant high": 0.5, "B.24": -0.1, "kept": 0.48,
-    "aligned": 1.0, "C2": 0.73, "C2 of B.12": 0.7, "c7": 1.0, "c8": 0.005, "margin": 0.4,
+    "C2": 0.73, "C2 of B.12": 0.7, "c7": 1.0, "c8": 0.005, "margin": 0.4,
 }  # fmt: skip
 FOOTNOTE = ("first margin", "training error", "first error", "clean error")
 MEASURED = (*SHARES, *OTHERS, *FOOTNOTE)
@@ -52,7 +52,8 @@ def broken(column: str, value: float) -> pl.DataFrame:
 
 def appendix() -> Specimen:
     above = {"B7": "B.7 loss", "B8": "B.8", "B15": "B.15", "B12": "B.12", "loss": "loss",
-             "averaged": "averaged", "norm": "B.16", "B32": "B.32", "B33": "B.33"}  # fmt: skip
+             "averaged": "averaged", "norm": "B.16", "B31": "B.31", "B32": "B.32",
+             "B33": "B.33"}  # fmt: skip
     everywhere = [("C2", 1.5), ("C2", 0.3), ("c7", 0.3), ("c7", 4.0), ("c8", 0.05),
                   ("margin", 0.2), ("margin", 0.6)]  # fmt: skip
     true = table()
@@ -79,7 +80,8 @@ def appendix() -> Specimen:
             "a secant below 0": Null(broken("secant low", -0.1), ("B24",)),
             "an own secant below its floor": Null(broken("B.24", 0.01), ("B24",)),
             "no neuron that stays open": Null(broken("kept", 0.0), ("kept",)),
-            "one fresh point with a wrong neuron": Null(broken("aligned", 0.99), ("B31",)),
+            "a fifth stays open in one run": Null(broken("kept", 0.2), ("kept",)),
+            "one fresh point with a wrong neuron": Null(broken("B.31", -1e-9), ("B31",)),
             **{f"{name} of {value}": Null(true.with_columns(pl.lit(value).alias(name)), (name,))
                for name, value in everywhere},
             "half of the radius costs the signal": Null(table(c=0.4), ("footnote", "c")),

@@ -6,11 +6,13 @@ import torch
 from specimens_benign import curves6, map4, map5
 
 from advlab import lab
+from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator
 from advlab.data import mnist, zeros_and_ones
 from advlab.papers.benign.experiments import fig4, fig5, fig6
 from advlab.papers.benign.experiments._parts import mnist_runs
 from advlab.report import Verdict
+from advlab.report.figure import svg
 
 FIGURES = {"fig4": fig4, "fig5": fig5, "fig6": fig6}
 
@@ -121,6 +123,24 @@ def test_smoke_runs_say_which_data_they_are_about(name, source, files, tmp_path,
         assert zeros_and_ones.TITLES[source] in verdict.note
         assert "lower bound" in verdict.note
     assert zeros_and_ones.TITLES[source] in str(result.chart["title"])
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_without_mnist_nothing_is_decided_on_blobs(name, files, tmp_path):
+    files("stand-in")
+    with pytest.raises(AdvlabError, match="advlab data fetch mnist") as refused:
+        lab.run(f"benign/{name}", scale="laptop", jobs=1, out=tmp_path / "runs")
+    assert "\n" not in str(refused.value)
+    assert {case.source for case in FIGURES[name].recipe("laptop")} == {"mnist"}
+
+
+MAPS = {"fig4": (fig4, map4(4.0, 2.0)), "fig5": (fig5, map5(-0.2))}
+
+
+@pytest.mark.parametrize(("module", "table"), MAPS.values(), ids=MAPS)
+def test_a_map_without_contours_is_drawn(module, table):
+    flat = table.with_columns(pl.lit(0.6).alias(name) for name in table.columns if "acc" in name)
+    assert svg(module.figure(flat).to_dict()).startswith("<svg")
 
 
 @pytest.mark.parametrize("module", FIGURES.values(), ids=FIGURES)

@@ -43,6 +43,11 @@ def _sequential(outputs=3, deep=False):
     return nn.Sequential(nn.Linear(D, 7), nn.ReLU(), *middle, nn.Linear(wide, outputs)).double()
 
 
+def _seeded(make):
+    torch.manual_seed(0)
+    return make().double()
+
+
 def _inputs(name="inputs", n=N):
     data = NoisyMixture(n=n, d=D, mu_norm=3.0, beta=0.2, flips="count").sample(generator(name))
     return data.x, data.y
@@ -59,6 +64,8 @@ MODELS = {
     ),
     "linear": (lambda: Linear(0.1 * _inputs("theta", 1)[0][0]), "logistic"),
     "three outputs": (_sequential, "cross_entropy"),
+    "one layer": (lambda: _seeded(lambda: nn.Linear(D, 3)), "cross_entropy"),
+    "flattened": (lambda: nn.Sequential(nn.Flatten(), *_sequential()), "cross_entropy"),
     "three outputs, three layers": (lambda: _sequential(deep=True), "cross_entropy"),
 }
 
@@ -200,6 +207,34 @@ def test_an_attack_on_the_reduced_network_finds_what_it_finds_on_the_whole():
     assert (seen[0] - resolve("logistic")(net(fresh.x), fresh.y)).abs().max() > 0.01
 
 
+def test_arrays_and_lists_are_inputs_too():
+    x, _ = _inputs()
+    whole = _sequential()
+    plain = reduce(whole, x, PLAIN, BALL, "cross_entropy")
+    for given in (x.numpy(), x.tolist()):
+        small = reduce(whole, given, PLAIN, BALL, "cross_entropy")
+        assert torch.equal(small.x, plain.x)
+        assert small.how == plain.how
+
+
+class Decoder(nn.Module):
+    """The transpose of another layer, as in an autoencoder with tied weights."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, z):
+        return z @ self.layer.weight
+
+
+def _tied(alias=False):
+    layer = nn.Linear(D, 7).double()
+    other = nn.Linear(D, 7).double()
+    other.weight = nn.Parameter(layer.weight.data) if alias else layer.weight
+    return nn.Sequential(layer, nn.ReLU(), Decoder(other if alias else layer))
+
+
 def test_the_engine_is_picked_by_model_data_and_attack():
     x, _ = _inputs()
     two_layer = MODELS["two-layer, torch"][0]()
@@ -236,6 +271,10 @@ REFUSED = {
     "a convolution": ((nn.Sequential(nn.Conv1d(1, 1, 3)), X, PLAIN, BALL), {}, "one linear layer"),
     "a network of another size": ((Linear.zero(3), X, PLAIN, BALL), {}, "inputs of 3 features"),
     "a stack without an axis": ((Stack([NET]), X, PLAIN, BALL), {}, "R = 1"),
+    "a tied decoder": ((_tied(), X, PLAIN, BALL), {}, "nothing else uses"),
+    "an alias of the weight": ((_tied(alias=True), X, PLAIN, BALL), {}, "nothing else uses"),
+    "words": ((NET, "images", PLAIN, BALL), {}, "real numbers in x"),
+    "another type": ((NET, X.float(), PLAIN, BALL), {}, "torch.float64"),
     "a law without a start": (
         (NET, NoisyMixture(n=3, d=9, mu_norm=1.0), PLAIN, BALL),
         {},

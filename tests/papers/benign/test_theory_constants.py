@@ -42,6 +42,13 @@ def test_constants_are_the_printed_numbers():
     assert theory.normalised_margin_floor(1.0, 0.1) == pytest.approx(
         0.01 / (32 * np.sqrt(50 * 705_600))
     )
+    c0, C_r = 0.2, 192 * 10 * 10.025 / 0.002
+    assert theory.c7(1.0, 0.1, c0=c0) == pytest.approx(c0 * 0.1 / (6 * C_r))
+    assert theory.c7(1.0, 0.1) == pytest.approx(0.1 / (6 * 705_600))
+    c9 = 3 * 0.1 * theory.c7(1.0, 0.1, c0=c0) / 8
+    assert theory.normalised_margin_floor(1.0, 0.1, c0=c0) == pytest.approx(
+        c9 / (16 * np.sqrt(50 * C_r))
+    )
     assert theory.first_step_floor(10.0, 0.5) == 0.5
     assert theory.first_step_floor(10.0, 0.5, c0=0.2) == pytest.approx(0.1)
     assert theory.span_distance_bound(1e-4, 25, 400, 0.1, 5.0) == pytest.approx(0.1)

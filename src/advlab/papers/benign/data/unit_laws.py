@@ -1,4 +1,4 @@
-"""Laws of one coordinate, of variance 1, that Definition 2.1 excludes."""
+"""Laws of one coordinate, of variance 1, that Definition 2.1 excludes in any units."""
 
 from math import sqrt
 from typing import ClassVar, Literal

@@ -15,7 +15,8 @@ d/(d + m): with m = 1000 an exponent of 2 for small d, and of 2.4 fitted from d 
 At laptop scale training stops after 250 steps, and the grid is coarser. That moves the contour to
 larger ||mu||, by about sqrt(55/25) (rate times steps), and by the rule above not its exponent.
 
-Without the MNIST files a stand-in is drawn: two classes of smooth blobs, left and right.
+At smoke scale, without the MNIST files, a stand-in is drawn: two classes of smooth blobs, left and
+right.
 """
 
 from typing import Any
@@ -29,7 +30,7 @@ from ....report import Assumption, Claims, Verdict, empirical
 from ....report.charts import AnyChart, heat, panels
 from ....report.samples import groups
 from ._parts import mnist_runs
-from ._parts.contours import LEVEL, NEAR, crossings, exponents, first_colour
+from ._parts.contours import LEVEL, NEAR, crossings, drawn, exponents, first_colour
 from ._parts.mnist_runs import SIDES
 from ._parts.mnist_runs import Case as Case
 from ._parts.mnist_runs import compute as compute
@@ -39,6 +40,7 @@ ABOUT = lab.About(
     item="Figure 4",
     title="Phase transitions of clean and robust accuracy on MNIST",
     seconds={"smoke": 4, "laptop": 840, "paper": 23000},
+    data=("mnist",),
     looks=2,
     reduced={
         "laptop": "250 of 1000 steps and a coarser grid; it says nothing about the paper's 1000 "
@@ -80,7 +82,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
         "paper": (_LENGTHS, SIDES, 10, 1, {}),
     }[scale]
     settings = [(mu, side, RATIO) for mu in lengths for side in sides]
-    return mnist_runs.recipe(settings, seeds or usual, block, **more)
+    return mnist_runs.recipe(scale, settings, seeds or usual, block, **more)
 
 
 _SMOKE = {"n": 20, "width": 20, "steps": 20, "tested": 100}
@@ -96,7 +98,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
             "d",
             value,
             domain=(first, 1.0),
-            lines=_contour(table, value),
+            lines=drawn(_contour(table, value)),
             title=title,
             x_title="||mu||",
             value_title="accuracy",

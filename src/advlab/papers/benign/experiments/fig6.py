@@ -10,7 +10,8 @@ At laptop scale the width is 200 in place of 1000, because a step of the wide ne
 times as long, training stops at half of its 1000 steps, just before the rate falls to 0.01, and
 there are fifteen seeds.
 
-Without the MNIST files a stand-in is drawn: two classes of smooth blobs, left and right.
+At smoke scale, without the MNIST files, a stand-in is drawn: two classes of smooth blobs, left and
+right.
 """
 
 import polars as pl
@@ -29,6 +30,7 @@ ABOUT = lab.About(
     item="Figure 6",
     title="Robust training loss and robust test error on MNIST go to zero",
     seconds={"smoke": 4, "laptop": 250, "paper": 900},
+    data=("mnist",),
     looks=2,
     reduced={
         "laptop": "width 200 of 1000 and 500 of 1000 steps; it says nothing about the paper's "
@@ -59,7 +61,7 @@ def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     settings = dict.fromkeys(one for column in COLUMNS.values() for one in column)
     shown = tuple(step for step in TIMES if step < steps)
     return mnist_runs.recipe(
-        list(settings), seeds or usual, block, steps=steps, measured_at=shown, **more
+        scale, list(settings), seeds or usual, block, steps=steps, measured_at=shown, **more
     )
 
 

@@ -17,7 +17,9 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ....attacks import FGM, PGD, Attack, Identity
+from ....core import inputs
 from ....core.errors import AdvlabError
+from ....core.inputs import Given, TensorLike
 from ....losses import PerExample
 from ....models import Linear, Stack, TwoLayer
 from ....models.two_layer import mirrored
@@ -29,7 +31,10 @@ from . import mixture_law
 from .random_starts import RandomStarts
 from .two_layer_training import TwoLayerAdversarial, plain_pgd
 
-KINDS = "TwoLayer, Linear, an nn.Sequential that begins with nn.Linear, or a stack of them"
+KINDS = (
+    "TwoLayer, Linear, nn.Linear, an nn.Sequential that begins with one (nn.Flatten before it), "
+    "or a stack of them"
+)
 
 
 @dataclass(frozen=True)
@@ -69,7 +74,7 @@ class Reduced:
 
 def reduce(
     model: nn.Module | mixture_law.Start,
-    data: Float[Tensor, "*stack n d"] | Clusters | NoisyMixture,
+    data: Given[TensorLike] | Clusters | NoisyMixture,
     attack: Attack,
     ball: Threat,
     loss: str | PerExample = "logistic",
@@ -86,11 +91,13 @@ def reduce(
       random starts n more coordinates per step.
 
     Args:
-        model: `TwoLayer`, `Linear`, an `nn.Sequential` that begins with `nn.Linear` (any layers and
-            number of outputs behind it), or a `Stack` of R; or the `Start` of networks to draw.
-        data: inputs (n, d), for a stack (R, n, d); `Clusters` of them; or the law.
+        model: `TwoLayer`, `Linear`, `nn.Linear`, an `nn.Sequential` that begins with one (any
+            layers and number of outputs behind it, `nn.Flatten` before it), or a `Stack` of R; or
+            the `Start` of networks to draw.
+        data: inputs (n, d), for a stack (R, n, d), as a tensor, array or lists; `Clusters` of them;
+            or the law.
         attack: `PGD`, `FGM` or `Identity`.
-        ball: an l2 ball without a box.
+        ball: an l2 ball without a box. Attacks here do not hold their set, so it comes beside.
         loss: what training lowers and the attack climbs.
         steps: how many steps will be trained; needed for random starts only.
         rng: for random starts, where their directions come from; with a `Start`, where the problem
@@ -108,7 +115,7 @@ def reduce(
     adversary = {"loss": loss, "ball": ball, "attack": attack}
     if isinstance(model, mixture_law.Start) or isinstance(data, NoisyMixture):
         return _drawn(model, data, adversary, rng)
-    x = data.x if isinstance(data, Clusters) else data
+    x = data.x if isinstance(data, Clusters) else inputs.inputs(data, model)
     return _in_the_span(model, x, adversary, steps, rng)
 
 
@@ -185,8 +192,11 @@ def _networks(model: nn.Module, x: Tensor) -> list[nn.Module]:
             f"inputs (R, n, d) with R = {len(nets)}" if stack else "inputs (n, d)", tuple(x.shape)
         )
     for net in nets:
-        if _weight(net).shape[-1] != x.shape[-1]:
-            raise AdvlabError(f"inputs of {_weight(net).shape[-1]} features", x.shape[-1])
+        weight = _weight(net)
+        if weight.shape[-1] != x.shape[-1]:
+            raise AdvlabError(f"inputs of {weight.shape[-1]} features", x.shape[-1])
+        if weight.dtype != x.dtype:
+            raise AdvlabError(f"inputs of the network's type, {weight.dtype}", x.dtype)
     return nets
 
 
@@ -201,12 +211,32 @@ def _weight(net: nn.Module) -> Float[Tensor, "m d"]:
         return net.weight.detach()
     if isinstance(net, Linear):
         return net.theta.detach()[None]
-    first = next(net.children(), None) if isinstance(net, nn.Sequential) else None
-    if type(first) is nn.Linear:
-        return first.weight.detach()
-    raise AdvlabError(
-        f"a network that sees its inputs through one linear layer: {KINDS}", type(net).__name__
-    )
+    first = _first_layer(net)
+    if first is None or not isinstance(first._parameters.get("weight"), nn.Parameter):
+        raise AdvlabError(
+            f"a network that sees its inputs through one linear layer: {KINDS}", type(net).__name__
+        )
+    if _uses(net, first.weight) > 1:
+        raise AdvlabError(
+            "a first layer that nothing else uses: a layer tied to it works in all dimensions",
+            "shared weights", "train in all dimensions",
+        )  # fmt: skip
+    return first.weight.detach()
+
+
+def _first_layer(net: nn.Module) -> nn.Linear | None:
+    """The nn.Linear that sees x; nn.Flatten leaves rows of inputs as they are."""
+    layers = iter(net if isinstance(net, nn.Sequential) else [net])
+    first = next((one for one in layers if type(one) is not nn.Flatten or one.start_dim != 1), None)
+    return first if type(first) is nn.Linear else None
+
+
+def _uses(net: nn.Module, weight: Tensor) -> int:
+    """How many of a network's parts hold these numbers."""
+    place = weight.untyped_storage().data_ptr()
+    parts = (one for _, one in net.named_modules(remove_duplicate=False))
+    held = (one for part in parts for one in part.parameters(recurse=False))
+    return sum(one.untyped_storage().data_ptr() == place for one in held)
 
 
 def _spanning(nets: Sequence[nn.Module]) -> Float[Tensor, "R m d"]:
@@ -242,8 +272,8 @@ def _with_weight(net: nn.Module, weight: Float[Tensor, "m k"]) -> nn.Module:
     if isinstance(other, TwoLayer):
         other.weight = nn.Parameter(weight.clone(), other.weight.requires_grad)
         return other
-    first = next(other.children())
-    if isinstance(first, nn.Linear):
+    first = _first_layer(other)
+    if first is not None:
         first.in_features = weight.shape[1]
         first.weight = nn.Parameter(weight.clone(), first.weight.requires_grad)
     return other

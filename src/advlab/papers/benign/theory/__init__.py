@@ -21,6 +21,7 @@ from .constants import C1 as C1
 from .constants import C2 as C2
 from .constants import Bounds as Bounds
 from .constants import C_r as C_r
+from .constants import c7 as c7
 from .constants import first_step_floor as first_step_floor
 from .constants import gradient_alignment as gradient_alignment
 from .constants import loss_ratio_bound as loss_ratio_bound

@@ -74,9 +74,28 @@ def gradient_alignment(gamma: Scalar, c0: Scalar | None = None) -> float:
     return fraction("gamma", gamma) / 4 * (1.0 if c0 is None else fraction("c0", c0))
 
 
-def normalised_margin_floor(kappa: Scalar, gamma: Scalar) -> float:
-    """Lemma B.14: min M/||W||_2 >= this ||mu||^2 sqrt(n/d), gamma^2/(32 C2), smooth activations."""
-    return fraction("gamma", gamma) ** 2 / (32 * C2(kappa, gamma))
+def c7(kappa: Scalar, gamma: Scalar, c0: Scalar | None = None) -> float:
+    """Lemma B.30: a step moves a_s y <w_s, x> by c7 eta ||mu||^2 G_rob/sqrt(m) and more, less what
+    depends on the fresh point; c7 = c0 gamma/(6 C_r).
+
+    Its proof has B1 >= c0 gamma/(3 C_r) in these units, and B2 and B3 at most a quarter of that
+    each; B4 is the rest. Smooth activations have slopes of gamma and more at all examples: the
+    same proof with c0 = 1 and the C_r of Lemma B.9.
+    """
+    share = 1.0 if c0 is None else fraction("c0", c0)
+    return share * fraction("gamma", gamma) / (6 * C_r(kappa, gamma, c0))
+
+
+def normalised_margin_floor(kappa: Scalar, gamma: Scalar, c0: Scalar | None = None) -> float:
+    """Lemmas B.14, B.33: min M/||W||_2 >= this ||mu||^2 sqrt(n/d).
+
+    Smooth: gamma^2/(32 C2). Non-smooth: c9/(16 C2) with the c9 = 3 gamma c7/8 of B.33's proof, in
+    which Corollary B.31 holds with probability 3/4 and more.
+    """
+    slope, size = fraction("gamma", gamma), C2(kappa, gamma, c0)
+    if c0 is None:
+        return slope**2 / (32 * size)
+    return 3 * slope * c7(kappa, gamma, c0) / 8 / (16 * size)
 
 
 def first_step_floor(mu_norm: Scalar, gamma: Scalar, c0: Scalar | None = None) -> float:

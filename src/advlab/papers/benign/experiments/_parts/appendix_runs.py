@@ -28,6 +28,7 @@ from ...theory import (
     C1,
     C2,
     C_r,
+    c7,
     gradient_alignment,
     normalised_margin_floor,
     slrelu_loss_bound,
@@ -37,7 +38,7 @@ from ...theory import (
 from .lemmas_runs import ATTACK
 from .regime_runs import RegimeCase
 
-STREAM = "benign/appendix_bounds, open pairs"
+STREAM = "benign/appendix_bounds, explicit c7"
 FEW = 100
 """Fresh points on which single steps are taken apart."""
 
@@ -123,7 +124,6 @@ def _at_a_step(case: AppendixCase, now: Snapshot, few: Clusters) -> dict[str, Te
         "neuron size": measures.neuron_sizes(
             now.net, few, case.alpha, case.mu_norm, case.d, case.n
         ).amax(1),
-        "aligned": measures.all_aligned(now.net, few),
         "margin": measures.normalised_margin(now.net, few),
         "active": torch.minimum(shares.per_neuron.amin(1), shares.per_example.amin(1)),
     }  # fmt: skip
@@ -153,16 +153,18 @@ def _shares(case: AppendixCase, seen: dict[str, Tensor]) -> dict[str, Tensor]:
     steps = torch.arange(1, len(seen["G"]), dtype=torch.float64)[:, None]
     sums = sum_before(seen["G"])[1:]
     c0 = seen["active"][:2].amin(0)
-    size = [C2(1.0, gamma, None if smooth else max(float(one), 1e-3)) for one in c0]
-    c2 = torch.tensor(size, dtype=torch.float64)
+    active = [None if smooth else max(float(one), 1e-3) for one in c0]
+    c2, neuron, least = (
+        torch.tensor([constant(1.0, gamma, one) for one in active], dtype=torch.float64)
+        for constant in (C2, c7, normalised_margin_floor)
+    )
     floor = gradient_alignment(gamma) * (1.0 if smooth else c0)
     growth = measures.norm_growth(seen["norm"], seen["G"], case.eta, case.d, case.n)
     unit = case.eta * case.mu_norm**2 * sums / math.sqrt(case.width)
-    c7 = 4 * (seen["neuron margin"][1:] / unit).amin(0)
+    implied = 4 * (seen["neuron margin"][1:] / unit).amin(0)
     c8 = (seen["neuron size"][1:] * math.sqrt(case.width) / (case.eta * sums)).amax(0)
     strength = case.mu_norm**2 * math.sqrt(case.n / case.d)
     margin = seen["margin"][1:].amin(0) / strength
-    least = torch.full_like(c7, normalised_margin_floor(1.0, gamma))
     return {
         "B.7 gradient": seen["B.7 gradient"].amax(0),
         "B.7 loss": seen["B.7 loss"].amax(0),
@@ -173,18 +175,18 @@ def _shares(case: AppendixCase, seen: dict[str, Tensor]) -> dict[str, Tensor]:
         **_losses(case, seen, steps, c0 if not smooth else None),
         "B.16": _norms(case, seen, steps, c2),
         "B.13": seen["curvature"].amax(0),
-        "rho": gamma**2 / seen["rho low"].amin(0) if smooth else torch.zeros_like(c7),
+        "rho": gamma**2 / seen["rho low"].amin(0) if smooth else torch.zeros_like(c2),
         "secant error": seen["secant error"].amax(0),
         "secant low": seen["secant low"].amin(0),
         "secant high": seen["secant high"].amax(0),
         "B.24": -seen["secant floor"][1:].amin(0),
         "kept": seen["kept"][1:].amin(0),
-        "aligned": seen["aligned"][1:].amin(0),
+        "B.31": neuron / implied,
         "B.32": c8 / _c8(case, gamma, c0, smooth),
-        "B.33": (least if smooth else 3 * gamma * c7 / 128 / c2) / margin,
+        "B.33": least / margin,
         "C2": seen["gradient"].amax(0),
         "C2 of B.12": growth.amax(0),
-        "c7": c7,
+        "c7": implied,
         "c8": c8,
         "margin": margin,
     }  # fmt: skip

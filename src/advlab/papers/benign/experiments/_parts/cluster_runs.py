@@ -34,7 +34,8 @@ LAWS: dict[Law, Scaled | Quartic | UnitLaw] = {
     "laplace": UnitLaw(shape="laplace"),
     "student": UnitLaw(shape="student"),
 }
-"""All of variance 1. Definition 2.1 has the first two: they are strongly log-concave."""
+"""All of variance 1. Definition 2.1 has the first two, up to units: they are strongly
+log-concave."""
 ACTIVATIONS: tuple[Shape, ...] = ("smoothed_leaky_relu", "relu")
 SPEED = 2.0
 """eta d/n; line (4) of Assumption 1 wants less, 1/(C d n)."""

@@ -41,6 +41,11 @@ def first_colour(table: pl.DataFrame, x: str, y: str, *values: str) -> float:
     return min(0.5, float(np.floor(10 * means.to_numpy().min())) / 10)
 
 
+def drawn(lines: pl.DataFrame) -> pl.DataFrame | None:
+    """Contours for a heat map; None where there are none, as an empty layer has no size."""
+    return None if lines.is_empty() else lines
+
+
 def exponents(table: pl.DataFrame, along: str, across: str) -> dict[int, float]:
     """The p of across ~ along^p, by seed; not a number where a seed has fewer than 3 crossings.
 

@@ -113,11 +113,12 @@ def _vectors(case: Case, split: Split, n: int, rng: torch.Generator) -> Labelled
 
 
 def recipe(
-    settings: Sequence[tuple[float, int, float]], seeds: int, block: int, **more: Any
+    scale: str, settings: Sequence[tuple[float, int, float]], seeds: int, block: int, **more: Any
 ) -> list[Case]:
-    """The cases of (||mu||, side, ratio), block by block."""
+    """The cases of (||mu||, side, ratio), block by block; of MNIST, at smoke scale also without."""
+    source = zeros_and_ones.source() if scale == "smoke" else "mnist"
     return [
-        Case(mu_norm=mu, d=side**2, ratio=ratio, source=zeros_and_ones.source(), **more, **some)
+        Case(mu_norm=mu, d=side**2, ratio=ratio, source=source, **more, **some)
         for some in lab.blocks(seeds, block)
         for mu, side, ratio in settings
     ]

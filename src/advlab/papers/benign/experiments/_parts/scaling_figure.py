@@ -1,4 +1,4 @@
-"""The figure of the scaling law: margins over S, across the threshold, over S - alpha and r."""
+"""The figure of the scaling law: margins over S, across the threshold, over S - alpha; and E."""
 
 import numpy as np
 import polars as pl
@@ -6,8 +6,10 @@ from scipy.special import ndtr
 
 from .....report.charts import AnyChart, curves, panels, points, stacked
 from ...theory import fit_C
-from .scaling_runs import strengths
-from .scaling_thresholds import ACROSS, HIGH, MOVED, across, along, implied_constant
+from .scaling_claims import shares
+from .scaling_runs import strengths, trusted
+from .scaling_settings import ACROSS
+from .scaling_thresholds import HIGH, MOVED, across, along, implied_constant
 
 NAMES = {"smoothed_leaky_relu": "SLReLU", "relu": "ReLU"}
 SYMBOLS = {"n": "n", "d": "d", "mu": "||mu||"}
@@ -15,28 +17,36 @@ SWEPT = {"base": "base", **SYMBOLS}
 ROUTES = {
     "base": "base", "n": "n swept", "d": "d swept", "mu": "||mu|| swept",
     "alpha": "alpha = ||mu||", "grid": "S and alpha swept", "ratio": "n ||mu||^2/d swept",
-    "inside": "inside Assumption 1",
+    "order": "n ||mu||^2/d and alpha inside",
+    "inside": "inside Assumption 1", "inside_n": "n inside", "inside_d": "d inside",
+    "inside_mu": "||mu|| inside", "inside_alpha": "alpha inside",
 }  # fmt: skip
 """Names of the routes."""
 S_TITLE = "S = sqrt(n/d) ||mu||²"
 
 
 def figure(table: pl.DataFrame) -> AnyChart:
-    runs = strengths(table).with_columns(network=pl.col("activation").replace_strict(NAMES))
+    runs = trusted(strengths(table)).with_columns(
+        network=pl.col("activation").replace_strict(NAMES)
+    )
     runs = runs.sort(pl.col("network").cast(pl.Enum(list(NAMES.values()))), maintain_order=True)
-    beta = float(runs["beta"].to_numpy().mean())
     swept = runs.filter(pl.col("route").is_in(list(SWEPT)), pl.col("alpha") == 0.5)
+    beta = float(swept["beta"].to_numpy().mean())
     swept = swept.with_columns(moved=pl.col("route").replace_strict(SWEPT))
     grid = runs.filter(pl.col("route") == "grid")
     # Rows of their own: what colours stand for differs between them.
-    threes = [_collapses(swept, beta), [_errors(swept), *_ratios(runs, beta)]]
+    threes = [
+        _collapses(swept, beta),
+        [_errors(swept), *_inside(runs, beta)],
+        [*_order(runs), *_strong(runs)],
+    ]
     twos = [
         [*_thresholds(across(runs), beta), *_alpha(along(runs), beta)],
         _shared(runs, beta),
         _differences(grid, beta),
     ]
     return stacked(
-        *(panels(one) for one in threes), *(panels(one, columns=2) for one in twos if one)
+        *(panels(one) for one in threes if one), *(panels(one, columns=2) for one in twos if one)
     )
 
 
@@ -165,20 +175,69 @@ def _differences(grid: pl.DataFrame, beta: float) -> list[AnyChart]:
     return found
 
 
-def _ratios(runs: pl.DataFrame, beta: float) -> list[AnyChart]:
-    rows = runs.filter(pl.col("route") == "ratio").with_columns(
-        needed=pl.col("S") / pl.col("clean_margin")
-    )
+def _inside(runs: pl.DataFrame, beta: float) -> list[AnyChart]:
+    """Inside Assumption 1: clean margins over S, and robust ones over alpha at S = 100."""
+    routes = {"inside": "base", "inside_n": "n", "inside_d": "d", "inside_mu": "||mu||"}
+    swept = runs.filter(pl.col("route").is_in(list(routes)))
+    if swept.is_empty():
+        return []
+    swept = swept.with_columns(moved=pl.col("route").replace_strict(routes))
+    ends = swept["S"].to_numpy().min(), swept["S"].to_numpy().max()
+    line = pl.DataFrame({"S": ends, "clean_margin": [(1 - 2 * beta) * one for one in ends]})
+    found: list[AnyChart] = [
+        points(swept, "S", "clean_margin", "moved", theory=line, log_x=True, log_y=True,
+               title="Inside Assumption 1: through S", x_title=S_TITLE, y_title="clean margin m",
+               band="standard error")
+    ]  # fmt: skip
+    radii = runs.filter(pl.col("route") == "inside_alpha")
+    if not radii.is_empty():
+        S, ends = radii["S"].to_numpy()[0], radii["alpha"].to_numpy()
+        ends = [ends.min(), ends.max()]
+        line = pl.DataFrame(
+            {"alpha": ends, "robust_margin": [(1 - 2 * beta) * S - a for a in ends]}
+        )
+        found.append(
+            points(radii, "alpha", "robust_margin", "network", theory=line, x_title="alpha",
+                   title=f"Inside Assumption 1: by alpha at S = {S:.0f}", y_title="robust margin",
+                   band="standard error")
+        )  # fmt: skip
+    return found
+
+
+def _order(runs: pl.DataFrame) -> list[AnyChart]:
+    """E inside Assumption 1 and, dashed, that of Theorem 3.1 (3); and what it is of the ratio."""
+    rows = shares(runs.filter(pl.col("route") == "order"))
     if rows.is_empty():
         return []
-    grid = np.geomspace(0.01, 10, 40)
-    share = (1 - 2 * beta) ** 2 * grid
-    line = pl.DataFrame({"ratio": grid, "exponent": share / (1 + share)})
-    needed = pl.DataFrame({"ratio": grid, "needed": np.sqrt(grid / (share / (1 + share)))})
+    rows = rows.with_columns(
+        radius="alpha = " + pl.col("radius"), constant=pl.col("exponent") / pl.col("ratio")
+    )
+    law = rows.group_by("ratio", "radius").agg(pl.col("bound").mean()).sort("radius", "ratio")
+    lines = law.rename({"bound": "exponent"})
+    constant = law.select("ratio", "radius", constant=pl.col("bound") / pl.col("ratio"))
     look = {"x_title": "n ||mu||²/d", "log_x": True, "log_y": True, "band": "standard error"}
     return [
-        curves(rows, "ratio", "exponent", "network", theory=line,
-               title="E of (1 - 2 beta) p = (LBD - beta)^E", y_title="exponent E", **look),
-        curves(rows, "ratio", "needed", "network", theory=needed,
-               title="C of the law m = S/C", y_title="S/m", **look),
+        curves(rows, "ratio", "exponent", "radius", theory=lines, y_title="exponent E",
+               title="Inside: E, dashed that of the upper bound", **look),
+        curves(rows, "ratio", "constant", "radius", theory=constant, y_title="E d/(n ||mu||²)",
+               title="Inside: the constant of the order", **look),
+    ]  # fmt: skip
+
+
+def _strong(runs: pl.DataFrame) -> list[AnyChart]:
+    """E up to ratios that Assumption 1 excludes and, dashed, that of the averaging classifier."""
+    rows = runs.filter(pl.col("route") == "ratio")
+    if rows.is_empty():
+        return []
+    words = pl.when(pl.col("beta") == 0).then(pl.lit("none")).when(pl.col("beta") < 0.05)
+    words = words.then(pl.lit("1 of 80")).otherwise(pl.lit("8 of 80"))
+    rows = rows.with_columns(flipped=words)
+    first = pl.when(pl.col("steps") == 1).then(pl.lit("8 of 80, one step"))
+    rows = rows.with_columns(flipped=first.otherwise("flipped"))
+    law = rows.filter(pl.col("flipped") != "8 of 80, one step")
+    law = law.group_by("ratio", "flipped").agg(exponent=pl.col("averaging").mean())
+    return [
+        points(rows, "ratio", "exponent", "flipped", theory=law.sort("flipped", "ratio"),
+               title="E by flipped labels, dashed: averaging", x_title="n ||mu||²/d",
+               y_title="exponent E", log_x=True, log_y=True, band="standard error")
     ]  # fmt: skip

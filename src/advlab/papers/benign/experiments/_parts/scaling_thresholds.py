@@ -6,10 +6,10 @@ Values between settings are interpolated; beyond them nothing is said.
 import numpy as np
 import polars as pl
 
+from .scaling_settings import ACROSS
+
 MOVED = {"n": "n", "d": "d", "mu": "mu_norm"}
 """What reaches S, and its column."""
-ACROSS = 2.0
-"""The radius at which n, d and ||mu|| cross the threshold."""
 HIGH = 4.0
 """The S at which alpha crosses it."""
 EQUAL = (0.0, 0.5, 1.0)

@@ -28,9 +28,13 @@ def with_note(verdicts: list[Verdict]) -> list[Verdict]:
 
 
 def fits_robustly(claims: Claims, label: str, last: pl.DataFrame) -> Verdict:
-    """That after training PGD fools the network on no training point (Theorem 3.1, part 1)."""
-    fitted = bool((last["train_error"] == 0).all())
-    return claims.every(label, fitted, what="of all networks, this")
+    """That after training PGD fools the network on no training point (Theorem 3.1, part 1).
+
+    With n points an accuracy above 1 - 1/n is 1.
+    """
+    least = float(1 - last["train_error"].to_numpy().max())
+    what = f"robust training accuracy under PGD, the least of {last.height} networks,"
+    return claims.above(label, least, 1 - 1 / int(last["n"].to_numpy().max()), what=what)
 
 
 def is_not_beaten(claims: Claims, label: str, last: pl.DataFrame) -> Verdict:

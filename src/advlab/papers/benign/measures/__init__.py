@@ -36,7 +36,6 @@ from .loss_gradients import noisy_training_error as noisy_training_error
 from .loss_gradients import robust_training_error as robust_training_error
 from .network_gradients import GradientProducts as GradientProducts
 from .network_gradients import gradient_products as gradient_products
-from .neuron_margins import all_aligned as all_aligned
 from .neuron_margins import kept_pairs as kept_pairs
 from .neuron_margins import neuron_margins as neuron_margins
 from .neuron_margins import neuron_sizes as neuron_sizes

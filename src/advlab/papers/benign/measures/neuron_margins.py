@@ -50,8 +50,3 @@ def neuron_sizes(
     xi = (test.noise.square().sum(2) + max(d - k, 0)).sqrt()
     unit = mu_norm**2 + (mu_norm + (d / n) ** 0.5 + alpha) * xi + mu_norm * alpha
     return net.inner(test.x).abs().amax(2) / unit
-
-
-def all_aligned(net: Networks, test: Clusters) -> Float[Tensor, " R"]:
-    """Corollary B.31: the share of fresh points with a_s y_c <w_s, x> > 0 for every neuron."""
-    return (neuron_margins(net, test) > 0).to(torch.float64).mean(1)

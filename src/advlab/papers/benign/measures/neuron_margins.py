@@ -1,6 +1,5 @@
 """Single neurons on attacked and fresh points: Proposition B.24, Corollary B.31, Lemma B.32."""
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 

@@ -32,42 +32,38 @@ after clean training, and v_i the rest (Definition F.9).
 """
 
 from copy import deepcopy
-from math import log
 
 import polars as pl
-import torch
 from pydantic import PositiveInt
-from torch import nn
 
 from .... import lab
-from ....models import Stack
-from ....report import Assumption, Claim, Claims, Verdict, identity, ours, sample, theorem
+from ....report import Assumption, Claim, Claims, Verdict, identity, ours, theorem
 from ....report.charts import AnyChart
-from ....training import Probe
-from .. import measures
 from ._parts.conditions import THEOREMS, assumptions_of
 from ._parts.growth_along_training import LEMMAS, POINTS, growth, noise_inside
 from ._parts.lemma_charts import charts
+from ._parts.lemma_hypotheses import ALONG, CLEAN, FGM, lemma_assumptions
 from ._parts.lemma_orders import (
-    ALONG,
     ALONG_FGM,
-    CLEAN,
     CONTROL,
-    FGM,
     ORDERS,
     START,
+    against_control,
     at_growth,
-    exponents,
     order_claims,
     order_verdicts,
 )
-from ._parts.lemma_sides import Stages, both_sides, hypotheses, objective
-from ._parts.presets import PAPER_FGM, Preset, SparseProblem, scaled
+from ._parts.lemma_sides import Stages, both_sides, hypotheses
+from ._parts.presets import Preset, SparseProblem, scaled
+from ._parts.robust_objective import (
+    against_fgm,
+    by_d,
+    objective_claims,
+    objective_verdicts,
+)
 from ._parts.two_phase_runs import columns, frozen
 
-PROBES = 60
-"""How often the objective is measured in training against FGM."""
-NAME = "purification/lemmas, new draws"
+NAME = "purification/lemmas, with their hypotheses"
 STATED = {
     "C.2/1": ("ept+ and ept++", "Every neuron is in S_ept+ and in S_ept++"),
     "C.2/2": ("sure within sure", "S_sure(0) stays within S_sure(t)"),
@@ -75,8 +71,8 @@ STATED = {
     "C.2/4": ("sure within sure+", "S_sure(0) is within S_sure+(t)"),
 }
 """The statements of Theorem C.2, which are also hypotheses of lemmas, and their shares."""
-MOST, LOG2 = 0.9, log(2)
-"""What share of them is asked to hold; and what a network that says nothing pays."""
+MOST = 0.9
+"""What share of them is asked to hold."""
 
 
 def _claims() -> dict[str, Claim]:
@@ -84,14 +80,7 @@ def _claims() -> dict[str, Claim]:
         label: theorem(f"{words}, after clean training", THEOREMS)
         for label, (_, words) in STATED.items()
     }
-    return order_claims() | stated | {
-        "F.1": theorem("Along training against FGM the objective is on average at most that of the "
-                       "clean network, + o(1)", THEOREMS),
-        "F.1/falls": ours("Over the d of the run that mean less the clean objective falls: "
-                          "exponent below 0"),
-        "F.1/chance": ours("At each d the mean is below log 2, what a network pays that says "
-                           "nothing, and less than half of what the clean network pays at FGM "
-                           "points"),
+    return order_claims() | stated | objective_claims("F.1") | {
         "C.2/most": ours("After clean training each of these statements of Theorem C.2 holds for "
                          f"more than {MOST} of its neurons or pairs"),
         "C.20/1": ours("With constant 1 Lemma C.20's bound holds for more than 0.9 of the atoms "
@@ -105,6 +94,7 @@ def _claims() -> dict[str, Claim]:
         "C.2": ours("More neurons are in S_sure+ after training against FGM than after as many "
                     "more clean steps, by more than 0.05 per atom"),
         "C.13": identity("L_j is never above sum_i |<w_i, M_j>|: units are 1-Lipschitz"),
+        "C.21/cap": identity("No neuron is longer than the norm cap"),
     }  # fmt: skip
 
 
@@ -114,7 +104,7 @@ ABOUT = lab.About(
     "Proposition F.8, Claim F.17, Theorem F.1, Corollary F.2",
     title="Both sides of the appendix's lemmas, and the constants they imply",
     seconds={"smoke": 4, "laptop": 360, "paper": 1500},
-    looks=3,
+    looks=4,
     claims=_claims(),
 )
 
@@ -179,38 +169,15 @@ def compute(case: Case) -> pl.DataFrame:
     return pl.concat(rows, how="diagonal_relaxed").with_columns(k=pl.lit(case.preset.data.k))
 
 
-def against_fgm(problem: SparseProblem, nets: Stack, clean: measures.Nets) -> pl.DataFrame:
-    """Algorithm 2 with FGM, and the objective of Theorem F.1 along it.
-
-    Args:
-        problem: the data.
-        nets: the networks after clean training; they are trained.
-        clean: the same, as they were.
-    """
-    steps = problem.preset.adversarial.steps
-    # The mean is over t = T_f to T_f + T - 1: the last network is not one of them.
-    due = {round(part * steps / PROBES) for part in range(PROBES)}
-
-    def paid(model: nn.Module) -> torch.Tensor:
-        return objective(problem, measures.Nets.of(model), attacked=True)
-
-    run = problem.train_adversarial(nets, Probe({"objective": paid}, at=due), attack=PAPER_FGM)
-    first = pl.DataFrame({
-        "seed": list(problem.seeds),
-        "clean objective": objective(problem, clean, attacked=False).double().numpy(),
-        "clean objective, attacked": objective(problem, clean, attacked=True).double().numpy(),
-    })  # fmt: skip
-    rows = run.log.table(problem.seeds).filter(pl.col("step").is_in(due)).drop("loss")
-    return rows.with_columns(share=pl.col("step") / steps).join(first, on="seed")
-
-
 def figure(table: pl.DataFrame) -> AnyChart:
     return charts(table)
 
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:
     sizes = table["d"].unique().sort().to_list()
-    return assumptions_of({f"d = {d}": noise_inside(scaled(d)) for d in sizes})
+    presets = {d: noise_inside(scaled(d)) for d in sizes}
+    shared = assumptions_of({f"d = {d}": one for d, one in presets.items()})
+    return [*shared, *lemma_assumptions(table, presets)]
 
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
@@ -224,17 +191,22 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
                 for d, values in of(stage, column).items()}  # fmt: skip
 
     found = []
+    stages = {FGM: against_control(table), CLEAN: table.filter(stage=CLEAN)}
     for label, order in ORDERS.items():
-        found += order_verdicts(claims, label, table.filter(stage=order.stage))
+        found += order_verdicts(claims, label, stages[order.stage])
     grown = at_growth(table)
     for label in LEMMAS:
         found += order_verdicts(claims, label, grown.filter(lemma=label))
     found += _theorem_c2(claims, table.filter(stage=CLEAN))
-    found += _theorem_f1(claims, table.filter(stage=ALONG_FGM))
+    found += objective_verdicts(claims, "F.1", table.filter(stage=ALONG_FGM))
     left, holds, floor = "what is left to the bound", "Lipschitz holds", "FGM floor"
     excess = table["Lipschitz excess"].drop_nulls().to_list()
     pure, mixed = of(FGM, "sure+ per atom"), of(CONTROL, "sure+ per atom")
     more = {d: pure[d] - mixed[d] for d in pure}
+    caps = pl.DataFrame({"d": sorted(set(table["d"].to_list()))}).with_columns(
+        cap=pl.col("d").map_elements(lambda d: scaled(d).cap, return_dtype=pl.Float64)
+    )
+    beyond = table.join(caps, on="d").select(pl.col("longest left") - pl.col("cap"))["longest left"]
     return [
         *found,
         claims.above("C.20/1", beside("share, above 0.9", holds, FGM, 0.9, 1) |
@@ -249,15 +221,9 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         claims.above("C.2", more, 0.05, what="neurons in S_sure+ per atom, over the control's"),
         claims.below("C.13", max(excess, default=None), 1e-4,
                      what="largest L_j less sum_i |<w_i, M_j>|, over the latter"),
+        claims.below("C.21/cap", max(beyond.drop_nulls().to_list(), default=None), 1e-4,
+                     what="largest |w_i| less the norm cap, of any run"),
     ]  # fmt: skip
-
-
-def by_d(rows: pl.DataFrame, column: str) -> dict[str, pl.Series]:
-    """One sample per d, one value per seed."""
-    return {
-        f"d = {d}": sample(rows.filter(d=d), column)  # type: ignore[dict-item]
-        for d in sorted(rows["d"].unique().to_list())
-    }
 
 
 def _theorem_c2(claims: Claims, rows: pl.DataFrame) -> list[Verdict]:
@@ -270,22 +236,3 @@ def _theorem_c2(claims: Claims, rows: pl.DataFrame) -> list[Verdict]:
     told = [claims.trend(label, shares[label], what=f"share, {name}")
             for label, (name, _) in STATED.items()]  # fmt: skip
     return [*told, claims.above("C.2/most", most, 0, what=f"share less {MOST}")]
-
-
-def _theorem_f1(claims: Claims, rows: pl.DataFrame) -> list[Verdict]:
-    """The mean objective along training against FGM, and the clean one."""
-    mean = rows.group_by("d", "seed").agg(pl.col("objective").mean(),
-                                          pl.col("^clean objective.*$").first())  # fmt: skip
-    mean = mean.with_columns(excess=pl.col("objective") - pl.col("clean objective"))
-    mean = mean.with_columns(half=pl.col("clean objective, attacked") / 2 - pl.col("objective"),
-                             chance=LOG2 - pl.col("objective")).sort("d", "seed")  # fmt: skip
-    parts = {f"{words}, {d}": values
-             for words, name in (("log 2 less the mean", "chance"),
-                                 ("half of the clean network's less the mean", "half"))
-             for d, values in by_d(mean, name).items()}  # fmt: skip
-    return [
-        claims.trend("F.1", by_d(mean, "excess"), what="mean objective less the clean one"),
-        claims.below("F.1/falls", exponents(mean, "excess"), 0,
-                     what="exponent in d of the mean less the clean one"),
-        claims.above("F.1/chance", parts, 0, what="what is left to the bound"),
-    ]  # fmt: skip

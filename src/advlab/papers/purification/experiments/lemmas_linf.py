@@ -38,6 +38,7 @@ from ._parts.lemma_orders import (
     ALONG_FGM,
     CONTROL,
     LINF,
+    Sense,
     against_control,
     claims_of,
     order_verdicts,
@@ -53,11 +54,12 @@ from ._parts.robust_objective import (
 from ._parts.two_phase_runs import columns, frozen
 
 NAME = "purification/lemmas in linf"
-HALVES = 1.03**0.5
+RATIO = 1.03**0.5
 """|w*|_2 sqrt(d)/|w*|_1 on average: |w*_j| is uniform on [0.7, 1.3]."""
 
 
 def _claims() -> dict[str, Claim]:
+    said: dict[str, tuple[str, Sense]]
     said = {label: (order.words, order.sense) for label, order in LINF.items()}
     return objective_claims("F.4") | claims_of(said) | {
         "F.5/worst": empirical("Trained against FGM in linf, the worst case leaves more than 0.5 "
@@ -74,7 +76,7 @@ ABOUT = lab.About(
     paper="purification",
     item="Theorem F.4, Corollary F.5, Lemmas F.13, F.14 and F.16, equation (F.15)",
     title="Both sides of the lemmas in linf, and why FGM is enough there",
-    seconds={"smoke": 4, "laptop": 200, "paper": 900},
+    seconds={"smoke": 4, "laptop": 150, "paper": 900},
     claims=_claims(),
 )
 
@@ -106,7 +108,7 @@ def in_linf(d: int) -> Preset:
     """The scaled preset with noise inside, in linf: M is the identity."""
     l2 = noise_inside(scaled(d))
     law = SparseCoding.model_validate(l2.data.model_dump() | {"dictionary": "identity"})
-    radius = l2.tau * HALVES / d**0.5
+    radius = l2.tau * RATIO / d**0.5
     return l2.model_copy(update={"data": law, "norm": "linf", "tau": radius, "warmup": 0})
 
 

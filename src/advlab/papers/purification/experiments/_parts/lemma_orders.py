@@ -116,6 +116,7 @@ SPEAKS = {
 
 def order_claims() -> dict[str, Claim]:
     """Of each lemma the theorem, and the question of ours about its constant."""
+    said: dict[str, tuple[str, Sense]]
     said = {label: (order.words, order.sense) for label, order in ORDERS.items()}
     for label, (grows, phase) in LEMMAS.items():
         words = SAID.get(label)

@@ -26,7 +26,7 @@ from pydantic import PositiveInt
 from .... import lab
 from ....core.randomness import generators
 from ....report import Assumption, Claim, Claims, Verdict, empirical
-from ....report.charts import AnyChart, curves, panels
+from ....report.charts import AnyChart, curves, panels, stacked
 from .. import measures
 from ..data import SparseCoding
 from ._parts.clean_then_adversarial_runs import linearity
@@ -151,17 +151,17 @@ def figure(table: pl.DataFrame) -> AnyChart:
         return curves(ends, "d", name, "stage", title=title, y_title=y_title, log_x=True,
                       log_y=log, x_title="dimension d")  # fmt: skip
 
-    return panels(
+    sides = panels(
         [
             *[order_chart(ends, label, order) for label, order in LINF.items()],
             over("linearity gap", "F.5: gap to the first order", "mean gap, lower bound", True),
             over("FGM floor", "F.5: margin above twice the gap", "share of inputs"),
             over("worst", "Worst case, radius tau", "accuracy (upper bound)"),
             over("clean", "Without an attack", "accuracy"),
-            *objective_charts(table, "F.4"),
         ],
         columns=3,
     )
+    return stacked(sides, panels(objective_charts(table, "F.4")))
 
 
 def assumptions(table: pl.DataFrame) -> list[Assumption]:

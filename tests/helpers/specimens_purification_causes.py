@@ -115,9 +115,13 @@ SHOWN = ("clean", "worst", "dense over top", "largest part")
 
 
 def intervened(
-    changes: Mapping[str, tuple] | None = None, slope: float = -0.3, size_error: float = 2e-7
+    changes: Mapping[str, tuple] | None = None,
+    slope: float = -0.3,
+    size_error: float = 2e-7,
+    none: float = 0.6,
 ) -> pl.DataFrame:
-    """One row per network and seed, some networks changed; doses with a slope."""
+    """One row per network and seed, some networks changed; doses with a slope, and the worst
+    accuracy without any."""
     rows = []
     for name, values in {**MADE, **(changes or {})}.items():
         numbers = {key: noisy(value) for key, value in zip(SHOWN, values, strict=True)}
@@ -125,7 +129,7 @@ def intervened(
             numbers["size error"] = noisy(size_error)
         rows.append(pl.DataFrame({"network": name, "d": 128, "seed": range(SEEDS), **numbers}))
     for dose in causality.DOSES:
-        worst = noisy(0.6 + slope * dose, int(100 * dose))
+        worst = noisy(0.6 + slope * dose if dose else none, int(100 * dose))
         rows.append(pl.DataFrame({"network": "dosed", "dose": dose, "seed": range(SEEDS),
                                   "clean": noisy(0.95), "worst": worst}))  # fmt: skip
     return pl.concat(rows, how="diagonal")
@@ -149,7 +153,11 @@ def causality_specimen() -> Specimen:
             "mixtures that do nothing": Null(
                 intervened(no_effect, 0.0),
                 ("remove", "remove/matched", "remove/own", "remove/shorter", "transplant", "shared",
-                 "lengths", "dose", "clean"),
+                 "lengths", "dose", "dose/none", "clean"),
+            ),
+            "a little of it is better than none": Null(intervened(none=0.5), ("dose/none",)),
+            "directions that each neuron has for itself do as much": Null(
+                intervened({causality.NOISE: MADE[causality.SHARED]}), ("shared",)
             ),
             "the size of what is taken does it": Null(
                 intervened(by_size), ("remove/matched", "remove/own")

@@ -6,6 +6,7 @@ from math import log
 import numpy as np
 import polars as pl
 from nulls import Null, Specimen
+from scipy.stats import norm
 
 from advlab.papers.purification.experiments import dimension_trends, linf_threats, radius_curves
 
@@ -325,9 +326,10 @@ def over_d(
         radii: the powers of d of some radii, others than in the specimen.
         mixtures: "largest" is the power of the largest beta; other columns have a value.
     """
-    changed = {"largest": -0.6, "most own atoms": 2.0, "winners/d": 0.08, "winners/d, top": 1.0}
+    changed = {"largest": -0.6, "most own atoms": 2.0, "winners/d": 0.08, "winners/d, top": 1.0,
+               "own": 1.0}  # fmt: skip
     changed |= mixtures or {}
-    largest = changed.pop("largest")
+    largest, own = changed.pop("largest"), changed.pop("own")
     rows = []
     for d in (96, 128, 192, 256, 384):
         row = {name: noisy(d**power, seed=d) for name in STORED}
@@ -339,6 +341,9 @@ def over_d(
         for end in ("", ", top"):
             row[f"largest beta{end}"] = noisy(d**largest, seed=d)
         row |= {name: noisy(value, seed=d) for name, value in changed.items()}
+        # Two tails of (c1 - c2) log d in each of d coordinates, at a width of 5 d.
+        level = (2 + 2 * 0.95 * log(5) / log(d) - 0.05 * log(5) / log(d)) * log(d)
+        row["own atoms"] = noisy(own * 2 * d * norm.sf(level**0.5), seed=d)
         row |= {"oracle gap": noisy(0.3 + gap * log(d), seed=d), "beta d/k": noisy(beta, seed=d),
                 "universal, adversarial": noisy(0.8)}  # fmt: skip
         fixed = {"robust": noisy(0.7), "oracle": noisy(0.8)}
@@ -350,7 +355,8 @@ def trends() -> Specimen:
     falls = tuple(f"{label}/falls" for label in dimension_trends.FALLING)
     errors = tuple(f"{label}/falls" for label in dimension_trends.LINEAR_FALLING)
     # Random weights have no coordinate above one half, and many in S_pot.
-    chance = {"beta d/k": 0.5, "winners/d": 0.0, "winners/d, top": 0.0, "most own atoms": 20.0}
+    chance = {"beta d/k": 0.5, "winners/d": 0.0, "winners/d, top": 0.0, "most own atoms": 20.0,
+              "own atoms": 20.0}  # fmt: skip
     chance |= {f"half radius, {net}": 0.3 for net in RADII}
     chance |= dict.fromkeys(("largest beta", "largest beta, top"), 0.5)
     stays = dict.fromkeys(RADII, 0.0)
@@ -381,10 +387,12 @@ def trends() -> Specimen:
                 ("5.1c/radius/order", "5.3b/radius/order", "5/gap"),
             ),
             "random neurons": Null(
-                over_d(mixtures=no_training | {"most own atoms": 8.0}),
-                ("5.2/N/few", "5.2/1/order", "5.2/1/top", "5.2/2/many", "5.2/2/top"),
+                over_d(mixtures=no_training),
+                ("5.2/1/order", "5.2/1/top", "5.2/2/many", "5.2/2/top"),
             ),
         },
+        bugs={"a law of one tail": Null(over_d(mixtures={"own": 2.0}), ("5.2/N/law",)),
+              "sets of half of the atoms": Null(over_d(mixtures={"own": 0.5}), ("5.2/N/law",))},
         reported=(*dimension_trends.POWERS, *dimension_trends.LINEAR),
     )  # fmt: skip
 

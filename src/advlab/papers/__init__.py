@@ -105,6 +105,7 @@ ITEMS: dict[str, tuple[str, ...]] = {
         "lemmas",
         "linear_and_ntk",
         "linf_threats",
+        "lemmas_linf",
         "fig1",
         "fig2",
         "fig3",

@@ -14,6 +14,7 @@ from advlab.models import Stack
 from advlab.papers.purification.data import SparseCoding
 from advlab.papers.purification.experiments._parts.growth_along_training import (
     LEMMAS,
+    band_constant,
     growth,
     noisy,
     sides,
@@ -189,8 +190,8 @@ def test_growth_lemmas_have_the_sides_that_plain_loops_find():
     problem = growing_problem()
     nets = Nets.of(problem.networks())
     d, sx = 24, problem.preset.data.sx
-    found = {lemma: (left, right) for lemma, left, right in sides(problem, nets, 1)}
-    found |= {lemma: (left, right) for lemma, left, right in sides(problem, nets, 2)}
+    found = {lemma: (one.left, one.right) for lemma, one in sides(problem, nets, 1)}
+    found |= {lemma: (one.left, one.right) for lemma, one in sides(problem, nets, 2)}
     assert set(found) == set(LEMMAS)
     x, y, z = problem.test_x, problem.test_y, problem.test_z
     for r in range(2):
@@ -205,6 +206,9 @@ def test_growth_lemmas_have_the_sides_that_plain_loops_find():
         # Lemma C.7's Gamma: the neuron that is most often above b/10, or the noise inside.
         often = max(float(((x[r] @ neuron).abs() >= b / 10).double().mean()) for neuron in W)
         gamma = max(often, 2 * float(torch.special.ndtr(-b / 10 / rho)))
+        left, right = found["C.7/I"]
+        assert float(left[r]) == pytest.approx(gamma)
+        assert float(right[r]) == pytest.approx(problem.preset.data.k / d)
         worst = max(
             float((noise[i] @ A[i]).abs() / (gamma * sx**2 / d / rho * (A[i] @ A[i])))
             for i in range(len(W))
@@ -214,14 +218,66 @@ def test_growth_lemmas_have_the_sides_that_plain_loops_find():
         assert float(left[r] / right[r]) == pytest.approx(worst, rel=1e-3)
 
 
+def test_the_noise_summed_over_atoms_is_that_of_a_plain_loop():
+    problem = growing_problem()
+    nets = Nets.of(problem.networks())
+    found = dict(sides(problem, nets, 2))["C.17b"]
+    law, x, y, z = problem.preset.data, problem.test_x, problem.test_y, problem.test_z
+    slope = loss_slope(nets, x, y)
+    for r in range(2):
+        gate = torch.special.ndtr((x[r] @ nets.weight[r].mT - nets.bias[r]) / nets.sigma[r])
+        total = []
+        for i in range(len(nets.weight[r])):
+            pull = y[r] * slope[r] * gate[:, i]
+            parts = [(pull * (x[r] @ problem.M[r][:, j] - z[r][:, j])).mean().abs()
+                     for j in range(law.d)]  # fmt: skip
+            total.append(torch.stack(parts).sum())
+        keep = alive(nets.weight[r])
+        assert float(found.left[r]) == pytest.approx(
+            float(torch.stack(total)[keep].max()), rel=1e-3
+        )
+    assert float(found.right[0]) == pytest.approx(law.k**3 * law.sx**2 / law.d**2)
+
+
+def test_the_constant_of_a_band_is_the_least_that_holds_the_value():
+    main = 0.01
+    left = torch.tensor([0.0, 1e-4, 0.02, -0.03, 0.3])
+    slack = torch.tensor([0.1, 0.004, 0.004, 0.004, 0.1])
+    found = band_constant(left, main, slack)
+    for value, e, C in zip(left, slack, found, strict=True):
+
+        def holds(c, value=value, e=e):
+            return main / c - c * e <= value <= c * (main + e)
+
+        assert holds(C * 1.0001)
+        assert not holds(C * 0.9999)
+    # From the root of 1/(d e) on the band holds 0, whatever grows or does not.
+    zero = band_constant(torch.zeros(1), main, torch.tensor([0.004]))
+    assert float(zero) == pytest.approx((main / 0.004) ** 0.5)
+
+
+def test_each_side_says_from_which_constant_on_it_is_of_no_use():
+    problem = growing_problem()
+    nets = Nets.of(problem.networks())
+    found = dict(sides(problem, nets, 2))
+    longest, way = nets.weight.norm(dim=-1).amax(-1), problem.direction.norm(dim=-1)
+    torch.testing.assert_close(found["E.2/each"].speaks, longest * way / found["E.2/each"].right)
+    e = found["C.14"].right - 1 / 24
+    torch.testing.assert_close(found["C.14"].speaks, (24 * e) ** -0.5)
+    assert all(found[label].speaks is None for label in ("C.15", "C.16", "C.17", "C.17b"))
+
+
 def test_growth_is_measured_at_the_steps_of_its_phase():
     preset = growing_problem().preset
     table = growth(preset, range(2), "growing", 50)
     parts = table.partition_by("lemma", as_dict=True)
     steps = {lemma: set(rows["step"]) for (lemma,), rows in parts.items()}
-    assert {lemma for lemma, its in steps.items() if its == {0}} == {"C.8", "C.9", "C.10", "C.11"}
-    assert all(steps[lemma] == {0, 2, 4} for lemma in ("C.14", "C.15", "C.16", "C.17"))
-    whole = table.filter(pl.col("constant").is_finite())
+    first = {lemma for lemma, its in steps.items() if its == {0}}
+    assert first == {"C.7/I", "C.8", "C.9", "C.10", "C.11"}
+    assert all(steps[lemma] == {0, 2, 4} for lemma in ("C.14", "C.15", "C.16", "C.17", "C.17b"))
+    # The shares of the hypotheses stand beside every side, at the same step.
+    assert not table.select("ept", "ept+", "ept++").null_count().sum_horizontal().item()
+    whole = table.filter(pl.col("constant").is_finite(), pl.col("lemma") != "C.14")
     torch.testing.assert_close(
         (whole["left"] / whole["right"]).to_torch(), whole["constant"].to_torch(), rtol=1e-4, atol=0
     )

@@ -1,10 +1,14 @@
 """The calculator against the numbers of the paper, by hand, and against itself."""
 
 import numpy as np
+import polars as pl
 import pytest
 
 from advlab.core.errors import AdvlabError
+from advlab.core.randomness import generator
 from advlab.papers.purification import theory
+from advlab.papers.purification.experiments import noise_and_dictionaries
+from advlab.papers.purification.experiments._parts.conditions import noise_size
 
 
 def test_lambda_is_the_paper_s_and_is_clamped_below_sixteen():
@@ -115,17 +119,79 @@ def test_schedules_are_their_recursions():
     assert theory.noise_scale(0, 1.0, 10, T_a=5) == 0
 
 
+RUN = {"width": 1280, "penalty": 2e-5, "sigma0": 0.01, "noise": 0.0, "tau": 0.22, "rate": 3.0,
+       "clean_steps": 1000, "adversarial_steps": 600}  # fmt: skip
+
+
+def reached(*args, **changes):
+    found = theory.run_conditions(*args, **{**RUN, **changes})
+    return {one.name: one for one in found}
+
+
 def test_conditions_on_a_run_name_what_the_finite_presets_break():
-    run = {"width": 1280, "penalty": 2e-5, "sigma0": 0.01, "noise": 0.0, "tau": 0.22}
-    found = theory.run_conditions(256, 30, **run, batch_share=0.01, kept=0.42)
-    broken = {one.name.split(" ")[0] for one in found if not one.satisfied}
-    assert {"sigma_0", "lambda", "noise", "tau", "share", "k"} <= broken
-    assert next(one for one in found if one.name == "m > d").satisfied
-    lam = theory.regularisation(256).value
-    inside = {"width": 300, "penalty": 3 * lam, "sigma0": 0.001, "noise": 0.1, "tau": 0.1}
-    kept = theory.run_conditions(256, 8, **inside)
-    assert {one.name for one in kept if not one.satisfied} <= {
-        *(one.name for one in theory.regime(256, 8).violated), "tau at the break radius"
+    found = reached(256, 30, batch_share=0.01, kept=0.42)
+    broken = {name.split(" ")[0] for name, one in found.items() if not one.satisfied}
+    assert {"sigma_0", "lambda", "noise", "tau", "share", "k", "T_f"} <= broken
+    assert found["m > d"].satisfied
+    d, k, rate = 256, 8, 1.0
+    lam = 3 * theory.regularisation(d).value
+    inside = {"width": 300, "penalty": lam, "sigma0": 0.001, "noise": 0.1, "tau": 0.1, "rate": rate,
+              "clean_steps": 2 / lam, "adversarial_steps": 300 * k**2 * np.log(d) / d}  # fmt: skip
+    c0 = np.log(300) / np.log(d) - 1
+    kept = reached(d, k, **inside)
+    assert {name for name, one in kept.items() if not one.satisfied} <= {
+        *(one.name for one in theory.regime(d, k, c0=c0).violated), "tau at the break radius"
     }  # fmt: skip
     with pytest.raises(AdvlabError, match="norm"):
-        theory.run_conditions(256, 8, **inside, norm="l7")
+        reached(d, k, **inside, norm="l7")
+
+
+def test_c0_of_a_run_is_that_of_its_width():
+    """m = d^(1 + c0): at a width of 5 d the robust radius is 1/sqrt(5 k), not 1/sqrt(k)."""
+    for width in (300, 1280):
+        asked = reached(256, 30, width=width)["tau at the robust radius"]
+        assert asked.limit == pytest.approx((30 * width / 256) ** -0.5)
+    # With a width of d or below there is no c0, and that of Corollary F.3 stands in.
+    asked = reached(256, 30, width=256)
+    assert asked["tau at the robust radius"].limit == pytest.approx(30**-0.5, rel=1e-3)
+    assert not asked["m > d"].satisfied
+
+
+def test_the_noise_of_a_run_is_held_against_the_bound_of_theorem_f1():
+    name = "sx <= d^(2(1-2 c0))/k^5.5"
+    for sx in (0.0, 1e-9, 0.5):
+        one = reached(128, 23, width=129, sx=sx)[name]
+        c0 = np.log(129) / np.log(128) - 1
+        assert one.value == sx
+        assert one.limit == pytest.approx(128 ** (2 * (1 - 2 * c0)) / 23**5.5)
+        assert one.satisfied == (sx < 1e-4)
+    assert name not in reached(128, 23, sx=0.5, norm="linf")
+
+
+def test_the_clocks_of_theorems_e1_and_f1():
+    d, k, m, rate, lam = 256, 30, 1280, 3.0, 2e-5
+    found = reached(d, k)
+    assert found["T_f >= 1/(eta lambda)"].limit == pytest.approx(1 / (rate * lam))
+    assert not found["T_f >= 1/(eta lambda)"].satisfied
+    assert reached(d, k, clean_steps=17_000)["T_f >= 1/(eta lambda)"].satisfied
+    assert reached(d, k, penalty=0.0)["T_f >= 1/(eta lambda)"].limit == np.inf
+    assert found["T_f >= d/eta"].limit == pytest.approx(d / rate)
+    T_g = k**2 * m * np.log(d) / (rate * d)
+    near = "T_g near k^2 m log d/(eta d), in powers of ten"
+    for factor, holds in ((1.0, True), (9.0, True), (1 / 9, True), (11.0, False), (1 / 11, False)):
+        assert reached(d, k, adversarial_steps=factor * T_g)[near].satisfied == holds
+
+
+def test_scopes_show_the_setting_that_is_furthest_from_each_condition():
+    rows = pl.DataFrame({"d": [128]})
+    facts = {one.name: one for one in noise_and_dictionaries.assumptions(rows)}
+    noise = facts["sx <= d^(2(1-2 c0))/k^5.5"]
+    assert (noise.reached, noise.holds) == (1.5, False)
+    assert noise.condition.endswith("at sx = 1.5")
+    assert facts["tau at the robust radius"].condition.endswith("at plain")
+    # Spikes are noise too: k^-0.501 each, three of them on average.
+    spikes = noise_and_dictionaries.Case(setting="spikes").preset.data
+    assert noise_size(spikes) == pytest.approx(3**0.5 * spikes.k**-0.501)
+    drawn = spikes.model_copy(update={"margin": 0.0}).sample(generator("spikes"), 4000)
+    left = drawn.x @ drawn.M - drawn.z
+    assert float((left**2).sum(1).mean()) == pytest.approx(noise_size(spikes) ** 2, rel=0.1)

@@ -241,8 +241,10 @@ def test_claims_of_theorems_are_outside_where_their_conditions_fail(tmp_path):
     facts = clean_then_adversarial.assumptions(ended())
     known = {one.name: one for one in facts}
     assert known["theorems"].holds is False
-    kept = known["share of draws kept"].reached
-    assert 0.38 < kept < 0.46
+    # That of wide_margin, whose filter keeps less than that of random.
+    kept = known["share of draws kept"]
+    assert 0.18 < kept.reached < 0.28
+    assert kept.condition.endswith("at wide_margin")
     result = lab.run("purification/dimension_trends", scale="smoke", jobs=1, out=tmp_path)
     said = {one.id: one for one in result.verdicts}
     assert "theorems needs" in said["12"].note

@@ -4,7 +4,8 @@ import polars as pl
 
 from .....report.charts import AnyChart, curves, panels, stacked
 from .growth_along_training import LEMMAS
-from .lemma_orders import ALONG, ALONG_FGM, ORDERS, STAGES, START, at_growth
+from .lemma_hypotheses import ALONG
+from .lemma_orders import ALONG_FGM, ORDERS, STAGES, START, Order, at_growth
 
 SETS = {
     "ept": "ept", "ept+": "ept+", "ept++": "ept++",
@@ -17,7 +18,7 @@ OBJECTIVES = {"objective": "at FGM points", "clean objective": "clean, at T_f"}
 def charts(table: pl.DataFrame) -> AnyChart:
     """Panels per lemma, then shares, then growth."""
     after = table.filter(pl.col("stage").is_in([stage for stage in STAGES if stage != START]))
-    orders = [_order_chart(after, label) for label in ORDERS]
+    orders = [order_chart(after, label, order) for label, order in ORDERS.items()]
     shares = {"Lipschitz holds": "C.20: atoms with L_j below its bound",
               "FGM floor": "F.2: margin above twice the gap",
               "leftovers": "C.19: leftovers of at most b/10",
@@ -27,13 +28,12 @@ def charts(table: pl.DataFrame) -> AnyChart:
                y_title="count" if "per atom" in name else "share", log_x=True)
         for name, title in shares.items()
     ]  # fmt: skip
-    rest = [_hypotheses(table), *_objective(table), *_growth_charts(table)]
+    rest = [_hypotheses(table), *objective_charts(table, "F.1"), *_growth_charts(table)]
     return stacked(panels(orders, columns=3), panels(rest, columns=3))
 
 
-def _order_chart(rows: pl.DataFrame, label: str) -> AnyChart:
+def order_chart(rows: pl.DataFrame, label: str, order: Order) -> AnyChart:
     """A lemma's left side at each stage, and its right side with constants 1."""
-    order = ORDERS[label]
     sides = rows.select("d", "seed", "stage", pl.col(f"{order.name} left").alias("left"),
                         pl.col(f"{order.name} right").alias("right"))  # fmt: skip
     level = sides.group_by("d", "stage").agg(pl.col("right").mean())
@@ -65,8 +65,8 @@ def _hypotheses(table: pl.DataFrame) -> AnyChart:
     )
 
 
-def _objective(table: pl.DataFrame) -> list[AnyChart]:
-    """Theorem F.1 along training at the largest d, and over d."""
+def objective_charts(table: pl.DataFrame, label: str) -> list[AnyChart]:
+    """Theorem F.1, or F.4 in linf, along training at the largest d, and over d."""
     along = table.filter(stage=ALONG_FGM)
     largest = along.filter(d=pl.col("d").max())
     seen = largest.unpivot(list(OBJECTIVES), index=["share", "seed"], variable_name="measured")
@@ -78,9 +78,9 @@ def _objective(table: pl.DataFrame) -> list[AnyChart]:
     paid = "logistic loss and regulariser"
     return [
         curves(seen, "share", "value", "measured", x_title="share of training against FGM",
-               title=f"F.1: objective, d = {table['d'].max()}", y_title=paid),
+               title=f"{label}: objective, d = {table['d'].max()}", y_title=paid),
         curves(over, "d", "value", "measured", x_title="dimension d", log_x=True,
-               title="F.1: its mean over training", y_title=paid),
+               title=f"{label}: its mean over training", y_title=paid),
     ]  # fmt: skip
 
 

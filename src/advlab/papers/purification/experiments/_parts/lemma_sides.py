@@ -5,7 +5,7 @@ after clean training, v_i what else it is (Definition F.9).
 """
 
 from dataclasses import dataclass
-from math import log, sqrt
+from math import inf, log, sqrt
 
 import torch
 from torch import Tensor
@@ -96,12 +96,54 @@ def both_sides(stages: Stages, nets: measures.Nets) -> dict[str, Tensor]:
         nets: the networks at the stage.
     """
     steep = lipschitz(stages.problem, nets)
-    sides = _appendix_c(stages, nets, steep) | _features(stages, nets) | _coupling(stages, nets)
+    found = _columns(_appendix_c(stages, nets, steep) | _features(stages, nets))
+    return found | robust_sides(stages, nets) | _shares(stages, nets, steep)
+
+
+def robust_sides(stages: Stages, nets: measures.Nets) -> dict[str, Tensor]:
+    """The same of the lemmas about training against an attack, in its norm: F.9, F.11, F.12 and
+    F.15 in l2, F.13, F.14 and F.16 in linf; "speaks" is what neurons can reach over the bound on
+    the longest v_i: the constant from which on nothing breaks it.
+
+    Args:
+        stages: the problem and its earlier networks.
+        nets: the networks at the stage.
+    """
+    found = _columns(_rest(stages, nets) | _coupling(stages, nets))
+    return found | {"longest rest speaks": _reach(stages) / found["longest rest right"],
+                    "r of u": _r_of_u(stages, nets)}  # fmt: skip
+
+
+def _reach(stages: Stages) -> Tensor:
+    """What |v_i| <= |w_i| + |g_i| can be at most, whatever training does: the norm cap bounds
+    |w_i|_2, and so |w_i|_1."""
+    preset = stages.problem.preset
+    cap = inf if preset.cap is None else preset.cap
+    if preset.norm == "l2":
+        return cap + _longest(stages.kept, 2)
+    return cap * sqrt(preset.data.d) + _longest(stages.kept, 1)
+
+
+def _r_of_u(stages: Stages, nets: measures.Nets) -> Tensor:
+    """The least r with max |<u_i, M_j>| <= r/sqrt(d) and sum |v_i|^2 <= r^2 m (Lemma F.12)."""
+    M = stages.problem.M
+    u = measures.coordinates(stages.clean.weight, M).masked_fill(stages.own, 0.0)
+    v = measures.coordinates(nets.weight, M) - stages.kept
+    mean = (v**2).sum(-1).mean(-1).sqrt()
+    return torch.maximum(mean, sqrt(u.shape[-1]) * u.abs().amax((-2, -1)))
+
+
+def _columns(sides: Sides) -> dict[str, Tensor]:
     found = {}
     for name, (left, right) in sides.items():
         right = torch.as_tensor(right).to(left).expand_as(left)
         found |= {f"{name} left": left, f"{name} right": right, name: left / right}
-    return found | _shares(stages, nets, steep)
+    return found
+
+
+def _longest(rows: Tensor, order: int) -> Tensor:
+    """The largest norm of any row of each replicate."""
+    return torch.linalg.vector_norm(rows, ord=order, dim=-1).amax(-1)
 
 
 def _appendix_c(stages: Stages, nets: measures.Nets, steep: Tensor) -> Sides:
@@ -129,12 +171,11 @@ def _appendix_c(stages: Stages, nets: measures.Nets, steep: Tensor) -> Sides:
 
 
 def _features(stages: Stages, nets: measures.Nets) -> Sides:
-    """The common direction, own atoms and the rest (E.2, F.8, F.12, F.15, F.17)."""
+    """The common direction, and own atoms against the others (E.2, F.8, F.17)."""
     problem, own = stages.problem, stages.own
     d, k = problem.preset.data.d, problem.preset.data.k
     A, keep = measures.coordinates(nets.weight, problem.M), measures.alive(nets.weight)
     other = A.abs().masked_fill(own, 0.0).amax(-1)
-    v = A - stages.kept
     sure = measures.sure(stages.first, problem.w, stages.rules, problem.preset.sigma0).any(-1)
     parts = measures.label_parts(nets.weight, problem.direction)
     penalty = regulariser(stages.kept) - regulariser(stages.clean.weight)
@@ -143,22 +184,31 @@ def _features(stages: Stages, nets: measures.Nets) -> Sides:
         "common, all": (parts.sum(-1), k * d),
         "other atom": (other.amax(-1), k / d),
         "other atom, mean": (measures.spread(other, 0.0, keep).mean, k / d),
-        "rest": ((v**2).sum(-1).mean(-1), k**2 / d),
-        "longest rest": (v.norm(dim=-1).amax(-1), k / sqrt(d) + stages.trained * sqrt(k) / d),
         "penalty": (penalty.abs(), k * sqrt(d)),
     }
 
 
+def _rest(stages: Stages, nets: measures.Nets) -> Sides:
+    """How far v_i moves: equations (F.12) and (F.15), Lemma F.15 in |v_i|_2, F.16 in |v_i|_1."""
+    preset = stages.problem.preset
+    d, k = preset.data.d, preset.data.k
+    v = measures.coordinates(nets.weight, stages.problem.M) - stages.kept
+    mean = (v**2).sum(-1).mean(-1)
+    if preset.norm == "l2":
+        longest = _longest(v, 2), k / sqrt(d) + stages.trained * sqrt(k) / d
+    else:
+        longest = _longest(v, 1), float(k)
+    return {"rest": (mean, k**2 / d), "longest rest": longest}
+
+
 def _coupling(stages: Stages, nets: measures.Nets) -> Sides:
-    """Lemmas F.11 and F.12: the largest gaps over the perturbations that were tried."""
-    problem, clean, own = stages.problem, stages.clean, stages.own
+    """Lemmas F.11 and F.12 in l2, F.13 and F.14 in linf: the largest gaps over the perturbations
+    that were tried."""
+    problem, clean = stages.problem, stages.clean
     law, tau, m = problem.preset.data, problem.preset.tau, nets.weight.shape[-2]
     d, k, b, sigma = law.d, law.k, nets.bias, nets.sigma
-    A = measures.coordinates(nets.weight, problem.M)
-    u = measures.coordinates(clean.weight, problem.M).masked_fill(own, 0.0)
-    v = A - stages.kept
-    mean, longest = (v**2).sum(-1).mean(-1).sqrt(), v.norm(dim=-1).amax(-1)
-    widest = torch.maximum(mean, sqrt(d) * u.abs().amax((-2, -1)))
+    v = measures.coordinates(nets.weight, problem.M) - stages.kept
+    mean, widest = (v**2).sum(-1).mean(-1).sqrt(), _r_of_u(stages, nets)
     g = stages.kept @ problem.M.mT
     x, rho = problem.test_x, noise(problem, nets)
     before, robust, start = measures.sampled(clean, x, rho), [], []
@@ -167,13 +217,18 @@ def _coupling(stages: Stages, nets: measures.Nets) -> Sides:
         gap = measures.coupled(nets, nets.weight, moved, x, rho)
         robust.append((gap - measures.sampled(nets, moved, rho)).abs())
         start.append((measures.coupled(nets, g, moved, x, rho) - before).abs())
-    spread = (1 + longest) ** 2 * mean**2 * m / (d * b**2)
     rest = m * widest**2 / (d * sigma) + k * widest * log(d) / sqrt(d)
+    near = k + widest**2 * m / (d * b**2)
+    if problem.preset.norm == "l2":
+        spread = 1 + (1 + _longest(v, 2)) ** 2 * mean**2 * m / (d * b**2)
+        near = near.sqrt()
+    else:
+        longest = _longest(v, 1)
+        spread = k + (1 + longest) ** 2 * mean**2 * m / (d * b**2) + k * longest**2
     return {
-        "coupling": (torch.stack(robust).amax(0).mean(-1), tau**2 / sigma * (1 + spread)),
-        "coupling at 0": (torch.stack(start).amax(0).mean(-1),
-                          rest + tau * (k + widest**2 * m / (d * b**2)).sqrt()),
-    }  # fmt: skip
+        "coupling": (torch.stack(robust).amax(0).mean(-1), tau**2 / sigma * spread),
+        "coupling at 0": (torch.stack(start).amax(0).mean(-1), rest + tau * near),
+    }
 
 
 def _shares(stages: Stages, nets: measures.Nets, steep: Tensor) -> dict[str, Tensor]:

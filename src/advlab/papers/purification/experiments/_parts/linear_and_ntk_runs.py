@@ -10,10 +10,10 @@ from .....core.randomness import generators
 from .....models import Linear, Stack
 from .....threats import Ball
 from .....training import Adversarial, Clean, Probe, fit
-from ... import theory
 from ...data import SparseCoding
 from ...measures import survival
 from ...models import TangentReLU
+from ...theory import regime
 from .presets import PAPER_FGM, PRESETS, TRAINING_ATTACK, Preset, SparseProblem
 
 FEATURES, STEPS, WARMUP = 256, 250, 100
@@ -58,7 +58,7 @@ def resized(name: str, d: int, n: int, **changes: object) -> Preset:
 
 def theory_statement(preset: Preset) -> str:
     """What the theorems say of the preset's radius; constants set to 1."""
-    return str(theory.regime(preset.data.d, preset.data.k).says(preset.tau, preset.norm))
+    return str(regime(preset.data.d, preset.data.k).says(preset.tau, preset.norm))
 
 
 def linear_rows(

@@ -40,11 +40,11 @@ ABOUT = lab.About(
     title="Quadratic ReLU: random features, training, and which labels it cannot learn",
     seconds={"smoke": 4, "laptop": 75},
     claims={
-        "C1": theorem(
+        "C1": empirical(
             "The sup error of M random features falls at least like M^(-1/(d+1)) in d = 3, 5 and 8"
         ),
         "rate": ours("It falls like M^(-1/2) in each of them: the exponent is within 0.08"),
-        "C2a": theorem(
+        "C2a": empirical(
             "The squared error falls at least like 1/M up to the logarithm: exponent below -0.9"
         ),
         "C2b": ours("The constant of Lemma C.2, exp(Omega(d)) there, falls from d = 3 to 5 to 8"),

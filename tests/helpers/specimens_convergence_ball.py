@@ -43,7 +43,7 @@ def _in_ball_rows() -> pl.DataFrame:
                   "rate": 1.0, "promised": (reach / eps) ** 2, "first": 1.0,
                   "found": 0.5}  # fmt: skip
         for attack in (*PASSES_PER_STEP, STAR):
-            needed = (reach / eps) ** 2 * (eps / 0.2) ** 0.5 / 3 * rng.uniform(0.95, 1.05)
+            needed = (reach / eps) ** 2 * (eps / 0.2) ** 0.5 / 4 * rng.uniform(0.95, 1.05)
             slow = attack == STAR
             rows.append({**shared, "attack": attack, "needed": needed if slow else needed / 2,
                          "least": 0.5 - (0.01 if slow else 0.1) * rng.uniform(0.9, 1.1),

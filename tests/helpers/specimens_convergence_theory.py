@@ -229,9 +229,16 @@ def quadratic() -> Specimen:
                              "floor": 0.02 if kind == "equal" else 0.0, "least": least,
                              "worst": least + 0.02, "even": 1e-15,
                              "proved": 0.3 if kind == "apart" else None})  # fmt: skip
+    for kind, slope in (("theorem", -0.35), ("same", 0.0)):
+        for m in quadratic_relu.WIDTHS:
+            for seed in range(20):
+                least = 0.2 * (m / 64) ** slope * np.exp(0.1 * rng.standard_normal())
+                rows.append({"kind": kind, "d": 3, "seed": seed, "attack": "pgd", "first": 0.41,
+                             "width": m, "least": least})  # fmt: skip
     table = pl.DataFrame(rows, infer_schema_length=None)
     kind, d, M = (pl.col(name) for name in ("kind", "d", "M"))
-    features, one = kind == "features", (kind != "features") & (pl.col("seed") == 3)
+    features, one = kind == "features", kind.is_in(list(quadratic_relu.KINDS))
+    one = one & (pl.col("seed") == 3)
 
     def times(factor: pl.Expr, *names: str) -> pl.DataFrame:
         return _with(table, features, **{name: pl.col(name) * factor for name in names})
@@ -249,6 +256,11 @@ def quadratic() -> Specimen:
             "a squared error like M^(-1/2)": Null(times(M.sqrt(), "l2"), ("C2a",)),
             "a constant that grows with d": Null(times(d.cast(pl.Float64) ** 2, "l2"), ("C2b",)),
             "the printed sigma' without its 2": Null(times(pl.lit(4.0), "coefficients"), ("21",)),
+            "m^(-1/5)": Null(
+                _with(table, kind == "theorem", least=pl.col("width").cast(float) ** -0.2),
+                ("Cw",)),
+            "a loss that falls with the width as it is": Null(
+                _with(table, kind == "same", least=pl.col("width").cast(float) ** -0.2), ("Ct",)),
             "losses that stay": Null(
                 _with(table, kind != "features", least=0.3), ("apart", "equal", "opposite")),
             "one attack that stays": Null(

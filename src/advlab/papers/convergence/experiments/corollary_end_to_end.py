@@ -31,7 +31,6 @@ Theorem 5.1's proof has two cases: W_t stays in B(3 R), R = ||W* - W_0||, or whe
 has been within alpha L^2 C1^2/2 of L_*(W*).
 """
 
-import math
 from typing import Literal
 
 import numpy as np
@@ -303,8 +302,10 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
 
 
 def _decades(pairs: pl.DataFrame) -> float:
-    near, far = (pairs.filter(separation=s)["wanted"].item() for s in (0.4, 0.8))
-    return math.log10(near / far)
+    """Of the width, from 0.4 to 0.8."""
+    logs = pairs.select("separation", wanted=pl.col("wanted").cast(pl.Float64).log10())
+    near, far = (logs.filter(separation=s)["wanted"].fill_null(np.nan).item() for s in (0.4, 0.8))
+    return near - far
 
 
 def _draws(rows: pl.DataFrame, value: pl.Expr, how: Literal["max", "mean"] = "max") -> Sample:

@@ -141,8 +141,13 @@ ATTACKS, AFTER = "min L_A, largest over maps", "worst case after PGD"
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
     if scale == "smoke":
         settings = {"steps": 4, "searched": 4, "judged": 4, "tangents": 2}
-        some = [Case(width=m, depth=H, **settings) for m in (8, 16, 32) for H in DEPTHS[:2]]
-        some += [Case(kind="rates", width=16, depth=1, eps=e, **settings) for e in (1.0, 0.5)]
+        some = [
+            Case(width=m, depth=H).model_copy(update=settings)
+            for m in (8, 16, 32)
+            for H in DEPTHS[:2]
+        ]
+        small = Case(kind="rates", width=16, depth=1).model_copy(update=settings)
+        some += [small.model_copy(update={"eps": eps}) for eps in (1.0, 0.5)]
         return [case.model_copy(update=b) for case in some for b in lab.blocks(seeds or 2, 2)]
     wide = {"searched": 10, "judged": 24}
     widths = [

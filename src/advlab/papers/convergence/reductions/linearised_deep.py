@@ -94,19 +94,19 @@ def robustly_linear(
     owner = np.repeat(np.arange(n), points.shape[1] // n)
     used = np.ones(points.shape[:2], dtype=bool)
     coefficients = np.zeros((len(starts[0].hidden), *used.shape))
-    losses, left = np.zeros((2, runs)), np.ones(runs, dtype=bool)
+    least, bound, left = np.zeros(runs), np.zeros(runs), np.ones(runs, dtype=bool)
     for last in range(ROUNDS, 0, -1):
         net = LowRankDeep(starts, radii)
         with torch.no_grad():
             f, tangents = net.tangents(points.flatten(0, 1))
             grams = net.tangent_grams(tangents).numpy()
-        for r in np.flatnonzero(left):
+        for r in np.flatnonzero(left).tolist():
             z = np.flatnonzero(used[r])
             optimum = linearised_optimum(
                 grams[:, r][:, z][:, :, z], f[r].double().numpy()[z], owner[z],
                 y[r].double().numpy(), radii[r % len(radii)] / math.sqrt(net.width),
             )  # fmt: skip
-            losses[:, r] = optimum.loss, optimum.bound
+            least[r], bound[r] = optimum.loss, optimum.bound
             coefficients[:, r] = 0.0
             coefficients[:, r, z] = optimum.coefficients
         net.move([torch.from_numpy(c) for c in coefficients], tangents)
@@ -114,14 +114,14 @@ def robustly_linear(
         worst = search(linear, flat, cap, rng=rng)
         at = _largest(LinearisedDeep(net), points, y, owner, used)
         values = worst.loss.reshape(y.shape).double().numpy()
-        worse = (values - at > TOLERANCE) & left[:, None]
-        left = worse.any(1)
+        worse = np.logical_and(values - at > TOLERANCE, left[:, None])
+        left = np.any(worse, axis=1)
         if last == 1 or not left.any():
             break
         points = torch.cat([points, worst.x.reshape(x.shape)], 1)
         owner, used = np.r_[owner, np.arange(n)], np.concatenate([used, worse], 1)
         coefficients = np.pad(coefficients, ((0, 0), (0, 0), (0, n)))
-    return RobustlyLinear(*losses, np.maximum(values, at).mean(1), net)
+    return RobustlyLinear(least, bound, np.maximum(values, at).mean(1), net)
 
 
 def _largest(

@@ -200,7 +200,10 @@ def figure(table: pl.DataFrame) -> AnyChart:
         theory=pl.DataFrame({"signed": [0.0]}), title="best found less linearised; dashed: 0",
         x_title="width m", y_title="L_* found - linearised", log_x=True, band="quartiles",
     )  # fmt: skip
-    slowest = _slowest(rates).with_columns(R=pl.format("{}", "R")).sort("R", "eps")
+    # Where the start is within eps no step is needed, which has no place on a logarithmic axis.
+    slowest = _slowest(rates).with_columns(
+        needed=pl.col("needed").clip(lower_bound=1), R=pl.format("{}", "R")
+    ).sort("R", "eps")  # fmt: skip
     promised = slowest.select("R", "eps", needed="promised").unique(maintain_order=True)
     steps = curves(
         slowest, "eps", "needed", "R", theory=promised, log_x=True, log_y=True, x_title="eps",

@@ -153,7 +153,7 @@ def compute(case: Case) -> pl.DataFrame:
 
 def figure(table: pl.DataFrame) -> AnyChart:
     """A row for each sweep, a column for each step of the corollary; then attacks and pairs."""
-    pairs, table = table.filter("pair"), table.filter(~pl.col("pair"))
+    pairs, table = table.filter(pl.col("pair")), table.filter(~pl.col("pair"))
     steps, named = _steps(table), table.with_columns(pl.col("attack").replace(SHOWN_AS))
     charts: list[AnyChart] = [
         curves(
@@ -267,7 +267,7 @@ def _pairs(pairs: pl.DataFrame) -> list[AnyChart]:
 
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     claims, col = Claims(ABOUT.claims), pl.col
-    pairs, table = table.filter("pair").sort("separation"), table.filter(~col("pair"))
+    pairs, table = table.filter(pl.col("pair")).sort("separation"), table.filter(~col("pair"))
     steps = (pairs["norm"] / pairs["norm"].shift(-1)).drop_nulls().to_numpy()
     runs = f"of {table.height} runs"
     once = table.filter(attack="pgd")  # what no attack matters to

@@ -179,6 +179,8 @@ def _features(table: pl.DataFrame) -> pl.DataFrame:
 def _widths(table: pl.DataFrame) -> list[AnyChart]:
     """The least loss by width, and the constant of m = C eps^-(d+1) log(1/eps) that it implies."""
     rows, eps = table.filter(pl.col("kind").is_in(list(SCHEDULES))), pl.col("least")
+    if rows.is_empty():
+        return []
     rows = rows.with_columns(
         schedule=pl.col("kind").replace_strict(SCHEDULES),
         constant=pl.col("width") * eps ** (pl.col("d") + 1) / (1 / eps).log(),

@@ -42,12 +42,15 @@ def drifts() -> Specimen:
                              "gradient": law.gradient * near()})  # fmt: skip
         for m in gradient_drift.SEARCHED:
             for H in gradient_drift.DEPTHS:
-                units = m ** (2 / 3) * H**0.3
-                features, gradient = m**-0.5 * H**1.5 * near(), m ** (1 / 3) * H**0.5 * near()
-                rows.append({"kind": "search", "width": m, "depth": H, "seed": seed, "R": 1.0,
-                             "flips": units, "flips bound": units * H,
-                             "features": features, "features bound": 2 * features,
-                             "gradient": gradient, "gradient bound": 2 * gradient})  # fmt: skip
+                units, root = m ** (2 / 3) * H**0.3, m**0.5
+                features, gradient = H**1.5 / root * near(), m ** (1 / 3) * H**0.5 * near()
+                found = {"flips": units, "features": features, "gradient": gradient,
+                         "backs": 0.7 * gradient, "length": (1.45 + 8 / root) * near(),
+                         "size": root * near()}  # fmt: skip
+                bound = {f"{name} bound": 2 * value for name, value in found.items()}
+                shared = {"kind": "search", "width": m, "depth": H, "seed": seed, "R": 1.0}
+                both = {**shared, **found, **bound, "flips bound": units * H}
+                rows += [{**both, "together": together} for together in (False, True)]
         for H in gradient_drift.DEPTHS:
             for h in range(1, H + 1):
                 for delta in gradient_drift.DELTAS:
@@ -64,11 +67,12 @@ def drifts() -> Specimen:
     def times(where: pl.Expr, factor: pl.Expr, *names: str) -> pl.DataFrame:
         return _with(table, where, **{name: pl.col(name) * factor for name in names})
 
-    both = ("flips", "gradient")
+    both, both_move = ("flips", "gradient"), search & pl.col("together")
     return Specimen(
         table=table,
         measured=("flips", "features", "gradient", "flips bound", "features bound",
-                  "gradient bound", "largest flips", "largest gradient"),
+                  "gradient bound", "backs", "length", "size", "backs bound", "length bound",
+                  "size bound", "largest flips", "largest gradient"),
         controls={
             "m^(3/4) units": Null(times(exact, m ** (1 / 12), "flips"), ("10a", "law")),
             "m^(1/2) units": Null(times(exact, m ** (-1 / 6), "flips"), ("10a", "law")),
@@ -82,6 +86,12 @@ def drifts() -> Specimen:
                 times(search, m ** (1 / 6), "features"), ("11",)),
             "growth with the depth beyond the lemma": Null(
                 times(search, H**1.6, "flips", "features", "gradient"), ("Ha", "Hb", "Hc")),
+            "units that all turn, features that stay": Null(
+                times(both_move, m ** (1 / 3), "flips", "features"), ("10t", "11t")),
+            "m^(1/2) of the gradient, W and x moved": Null(
+                times(both_move, m ** (1 / 4), "gradient", "backs"), ("A5t", "12")),
+            "features that grow": Null(times(both_move, pl.lit(1.3), "length"), ("13",)),
+            "gradients that stay": Null(times(both_move, m ** (-1 / 2), "size"), ("size",)),
             "orders of the lemma in delta": Null(
                 times(inputs, delta ** (-1 / 3), *both), ("Db", "Dc")),
             "nothing falls with delta": Null(
@@ -219,9 +229,16 @@ def quadratic() -> Specimen:
                              "floor": 0.02 if kind == "equal" else 0.0, "least": least,
                              "worst": least + 0.02, "even": 1e-15,
                              "proved": 0.3 if kind == "apart" else None})  # fmt: skip
+    for kind, slope in (("theorem", -0.35), ("same", 0.0)):
+        for m in quadratic_relu.WIDTHS:
+            for seed in range(20):
+                least = 0.2 * (m / 64) ** slope * np.exp(0.1 * rng.standard_normal())
+                rows.append({"kind": kind, "d": 3, "seed": seed, "attack": "pgd", "first": 0.41,
+                             "width": m, "least": least})  # fmt: skip
     table = pl.DataFrame(rows, infer_schema_length=None)
     kind, d, M = (pl.col(name) for name in ("kind", "d", "M"))
-    features, one = kind == "features", (kind != "features") & (pl.col("seed") == 3)
+    features, one = kind == "features", kind.is_in(list(quadratic_relu.KINDS))
+    one = one & (pl.col("seed") == 3)
 
     def times(factor: pl.Expr, *names: str) -> pl.DataFrame:
         return _with(table, features, **{name: pl.col(name) * factor for name in names})
@@ -239,6 +256,11 @@ def quadratic() -> Specimen:
             "a squared error like M^(-1/2)": Null(times(M.sqrt(), "l2"), ("C2a",)),
             "a constant that grows with d": Null(times(d.cast(pl.Float64) ** 2, "l2"), ("C2b",)),
             "the printed sigma' without its 2": Null(times(pl.lit(4.0), "coefficients"), ("21",)),
+            "m^(-1/5)": Null(
+                _with(table, kind == "theorem", least=pl.col("width").cast(float) ** -0.2),
+                ("Cw",)),
+            "a loss that falls with the width as it is": Null(
+                _with(table, kind == "same", least=pl.col("width").cast(float) ** -0.2), ("Ct",)),
             "losses that stay": Null(
                 _with(table, kind != "features", least=0.3), ("apart", "equal", "opposite")),
             "one attack that stays": Null(

@@ -7,24 +7,17 @@ from itertools import product
 import numpy as np
 import polars as pl
 from nulls import Null, Specimen
+from specimens_convergence_ball import filled as _with
+from specimens_convergence_ball import in_ball
 
 from advlab.papers.convergence.experiments import (
-    best_in_ball,
     corollary_end_to_end,
     projected_deep,
     regret_audit,
 )
-from advlab.papers.convergence.experiments._parts.best_in_ball_runs import REACHES
 from advlab.papers.convergence.experiments._parts.two_layer_runs import PASSES_PER_STEP
 
 EVERYWHERE = pl.lit(True)
-
-
-def _with(table: pl.DataFrame, where: pl.Expr, **values: object) -> pl.DataFrame:
-    return table.with_columns(
-        pl.when(where).then(value).otherwise(pl.col(name)).cast(table[name].dtype).alias(name)
-        for name, value in values.items()
-    )
 
 
 def any_attack() -> Specimen:
@@ -242,64 +235,6 @@ def deep() -> Specimen:
     )  # fmt: skip
 
 
-def in_ball() -> Specimen:
-    """Every attack, depth and R: PGD ends at the best loss found, others below it."""
-    rng = np.random.default_rng(3)
-    rows = []
-    cells = list(product(best_in_ball.DEPTHS, REACHES))
-    for m, (H, reach), seed in product(best_in_ball.WIDTHS, cells, range(best_in_ball.DRAWS)):
-        linear = 0.6 / reach + 0.01 * rng.standard_normal()
-        found = linear + 0.3 * m**-0.5 * (1 + 0.1 * rng.standard_normal())
-        for attack in PASSES_PER_STEP:
-            below = 0.01 if attack == "pgd" else 0.1
-            least = found - below + 0.005 * rng.standard_normal()
-            robust = found + 0.005 * rng.random() if attack == "pgd" else math.nan
-            rows.append((attack, m, H, reach / H, seed, 1.0, 1.0, least, robust, found, linear,
-                         linear - 1e-9))  # fmt: skip
-    names = ["attack", "width", "depth", "R", "seed", "first", "start", "least", "robust", "found",
-             "linear", "bound"]  # fmt: skip
-    table = pl.DataFrame(rows, schema=names, orient="row")
-    pgd, wide = pl.col("attack") == "pgd", pl.col("width") == 4096
-    deep = (pl.col("depth") == 4) & (pl.col("R") == 0.5)
-    cell = deep & (pl.col("attack") == "anti")
-    away = pl.col("found") - pl.col("linear")
-    untrained = {"least": pl.col("first"),
-                 "robust": pl.when(pgd).then(pl.col("start")).otherwise(math.nan)}  # fmt: skip
-    no_training = {
-        f"no training at H = {H}, R = {reach:g}/H": Null(
-            _with(table, (pl.col("depth") == H) & (pl.col("R") == reach / H), **untrained),
-            ("4a", "4b", "4c", "4f"))
-        for H, reach in cells
-    }  # fmt: skip
-    return Specimen(
-        table=table,
-        measured=("first", "start", "least", "robust", "found", "linear", "bound"),
-        controls={
-            **no_training,
-            "one attack that does not converge": Null(
-                _with(table, cell, least=pl.col("found") + 0.1), ("4a", "4b", "4f")),
-            "a run that diverged": Null(
-                _with(table, cell, least=float("nan")), ("4a", "4b", "4f")),
-            "one width that does not get there": Null(
-                _with(table, cell & (pl.col("width") == 256), least=pl.col("found") + 0.1),
-                ("4f",)),
-            "a search that misses the best network": Null(
-                _with(table, EVERYWHERE, least=pl.col("least") + 0.1, found=pl.col("found") + 0.1),
-                ("4b", "4d")),
-            "an attack in training that misses the worst points": Null(
-                _with(table, pgd & wide & deep, robust=pl.col("found") + 0.1), ("4c",)),
-            "a worst case that is not a number": Null(
-                _with(table, pgd & wide & deep, robust=math.nan), ("4c",)),
-            "a network that is not linear at any width": Null(
-                _with(table, EVERYWHERE, found=pl.col("linear") + 0.05), ("4d", "4e")),
-            "the exponent -1/12": Null(
-                _with(table, EVERYWHERE,
-                      found=pl.col("linear") + away * pl.col("width").cast(float) ** (5 / 12)),
-                ("4e",)),
-        },
-    )  # fmt: skip
-
-
 def corollary() -> Specimen:
     """Ten settings, eight attacks, eight draws: min <= mean <= audited <= proved <= eps."""
     rng = np.random.default_rng(4)
@@ -310,22 +245,29 @@ def corollary() -> Specimen:
         for value in values
     ]
     for one, attack, seed in product([base, *moved], PASSES_PER_STEP, range(8)):
-        eps, noise = one["eps"], 1 + 0.02 * rng.standard_normal(8)
+        eps, noise = one["eps"], 1 + 0.02 * rng.standard_normal(9)
         chain = {"least": 0.2, "worst": 0.37, "mean": 0.5, "audited": 0.6, "proved": 0.85}
-        sizes = {"norm": 1.0, "distance": 1.0, "reached": 0.8}
+        sizes = {"norm": 1.0, "distance": 1.0, "reached": 0.8, "farthest": 1.2}
         values = {name: eps * value for name, value in chain.items()} | sizes
         noisy = {name: v * w for (name, v), w in zip(values.items(), noise, strict=True)}
-        rows.append({**one, "attack": attack, "seed": seed, "violations": 0, **noisy})
-    table = pl.DataFrame(rows, schema_overrides={"n": pl.Int64, "d": pl.Int64})
+        rows.append({**one, "separation": 0.9, "pair": False, "attack": attack, "seed": seed,
+                     "violations": 0, "early": 0, **noisy})  # fmt: skip
+    rows += [
+        {**base, "n": 2, "separation": s, "pair": True, "seed": 0, "norm": (0.35 / s) ** 3 + 1 / s,
+         "wanted": (2 / s) ** 24}
+        for s in corollary_end_to_end.PAIRS
+    ]  # fmt: skip
+    types = {"n": pl.Int64, "d": pl.Int64}
+    table = pl.DataFrame(rows, schema_overrides=types, infer_schema_length=None)
     cell = (pl.col("d") == 10) & (pl.col("attack") == "anti")
     one = (pl.col("d") == 10) & (pl.col("seed") == 3)
-    eps = pl.col("eps")
+    eps, pair, distance = pl.col("eps"), pl.col("pair"), pl.col("separation")
     return Specimen(
         table=table,
         measured=("least", "worst", "mean", "audited", "violations", "proved", "norm", "distance",
-                  "reached"),
+                  "reached", "farthest", "early", "wanted"),
         chance={"least": 0.414, "worst": 0.414, "mean": 0.414, "audited": 0.6, "proved": 0.5,
-                "norm": 1.0, "distance": 1.5, "reached": 1.5},
+                "norm": 1.0, "distance": 1.5, "reached": 1.5, "farthest": 6.0},
         controls={
             "no training": Null(
                 _with(table, EVERYWHERE, least=0.414, mean=0.414), ("1", "2", "3")),
@@ -345,6 +287,12 @@ def corollary() -> Specimen:
                 _with(table, EVERYWHERE, distance=pl.col("distance") / 2), ("6",)),
             "a network that is not lazy": Null(
                 _with(table, cell, reached=1.3 * pl.col("norm")), ("7",)),
+            "a run that leaves before": Null(
+                _with(table, cell & (pl.col("seed") == 3), early=1, farthest=3.5), ("8", "8a")),
+            "a norm without its caps": Null(_with(table, pair, norm=1.0), ("R",)),
+            "a norm that rises where labels could not be nearer": Null(
+                _with(table, pair & (distance > 1), norm=0.5 * distance), ("R",)),
+            "a width like 1/distance": Null(_with(table, pair, wanted=1000 / distance), ("Rw",)),
             "a run that never gets there": Null(_with(table, cell, reached=float("nan")), ("7",)),
         },
     )  # fmt: skip

@@ -10,7 +10,7 @@ from advlab.papers.convergence.experiments import best_in_ball
 from advlab.papers.convergence.experiments._parts import best_in_ball_runs as runs
 from advlab.papers.convergence.reductions.low_rank_deep import LowRankDeep
 
-CASE = runs.Case(width=16, depth=2, steps=6, searched=8, tangents=3, replicates=2)
+CASE = runs.Case(width=16, depth=2, steps=6, searched=8, judged=40, tangents=3, replicates=2)
 
 
 def test_the_worst_case_is_found_by_another_search_too_and_after_training_it_is_stored():
@@ -30,8 +30,39 @@ def test_the_worst_case_is_found_by_another_search_too_and_after_training_it_is_
     assert (after["robust"] < after["start"]).all()
     # What PGD finds is below the worst case of the same network.
     assert (after["first"] <= after["start"] + 1e-6).all()
-    others = table.filter(pl.col("attack") != "pgd")
+    others = table.filter(~pl.col("attack").is_in(runs.JUDGED))
     assert others["robust"].is_nan().all()
+
+
+def test_what_is_found_is_the_least_of_its_candidates_and_a_quarter_of_the_run_is_no_better():
+    table = best_in_ball.compute(CASE)
+    rows = table.filter(attack=runs.STAR)
+    assert (rows["found"] <= rows["built"]).all()
+    assert (rows["found"] <= rows["robust"]).all()
+    assert (table["least"] <= table["early"]).all()
+    assert (table["early"] <= table["first"]).all()
+    assert sorted(set(table["attack"])) == sorted(CASE.maps())
+    assert len(CASE.maps()) == 9
+
+
+def test_bounds_of_the_linearised_optimum_are_in_order():
+    table = best_in_ball.compute(CASE)
+    assert (table["bound"] <= table["linear"] + 1e-6).all()
+    assert (table["linear"] <= table["linear found"] + 1e-6).all()
+    assert (table["linear found"] - table["linear"] < 2e-3).all()
+
+
+def test_steps_of_the_theorem_are_counted_for_each_R_of_its_own():
+    case = runs.Case(kind="rates", width=16, depth=1, eps=0.5, steps=6, searched=4, judged=20,
+                     tangents=3, replicates=2)  # fmt: skip
+    assert case.promised == [4, 16]
+    table = best_in_ball.compute(case)
+    assert table.select("R", "promised").unique().sort("R")["promised"].to_list() == [4, 16]
+    there = table.filter(pl.col("needed").is_finite())
+    assert (there["needed"] <= there["promised"]).all()
+    assert (there["least"] <= there["found"] + 0.5 + 1e-9).all()
+    never = table.filter(pl.col("needed").is_nan())
+    assert (never["least"] > never["found"] + 0.5).all()
 
 
 def test_outputs_can_move_as_far_at_every_depth():
@@ -46,12 +77,14 @@ def test_eps_cannot_bind_where_the_best_loss_is_near_0_or_training_wins_little()
     assert _binds(rows).reached == pytest.approx(0.4)
     assert _binds(rows).holds
     some = pl.col("R") == 0.5
-    near = rows.with_columns(found=pl.when(some).then(0.01).otherwise("found"))
+    near = rows.with_columns(found=pl.when(some).then(0.005).otherwise("found"))
     assert not _binds(near).holds
-    little = rows.with_columns(start=pl.when(some).then(0.44).otherwise("start"))
+    little = rows.with_columns(start=pl.when(some).then(0.405).otherwise("start"))
     assert not _binds(little).holds
 
 
 def _binds(table: pl.DataFrame):
-    found = best_in_ball.assumptions(table.with_columns(rate=pl.lit(1.0), width=16, depth=2))
+    found = best_in_ball.assumptions(
+        table.with_columns(kind=pl.lit("widths"), rate=pl.lit(1.0), width=16, depth=2, eps=0.01)
+    )
     return next(one for one in found if one.name == best_in_ball.BINDS)

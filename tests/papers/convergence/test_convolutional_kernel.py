@@ -81,9 +81,11 @@ class ByPlace:
 
 @pytest.mark.parametrize("padding", ["zeros", "circular"])
 @pytest.mark.parametrize("pooling", [False, True])
-def test_by_place(pooling, padding):
-    found = convolutional_kernel(IMAGES[:1], IMAGES[1:2], depth=2, pooling=pooling, padding=padding)
-    expected = ByPlace(IMAGES[0], IMAGES[1], 3, padding == "circular").kernel(2, pooling)
+@pytest.mark.parametrize("depth", [2, 3])
+def test_by_place(depth, pooling, padding):
+    setting = {"depth": depth, "pooling": pooling, "padding": padding}
+    found = convolutional_kernel(IMAGES[:1], IMAGES[1:2], **setting)
+    expected = ByPlace(IMAGES[0], IMAGES[1], 3, padding == "circular").kernel(depth, pooling)
     np.testing.assert_allclose(found.sum(), expected, rtol=1e-3)
 
 

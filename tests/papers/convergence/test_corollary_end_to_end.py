@@ -82,3 +82,24 @@ def test_a_tiny_case_runs_and_its_inequalities_hold():
     assert (table["mean"] <= table["audited"]).all()
     assert (table["least"] <= table["proved"]).all()
     assert table["violations"].sum() == 0
+
+
+def test_a_run_that_leaves_before_its_loss_was_down_is_told_from_one_that_leaves_after():
+    losses = torch.tensor([[1.0, 1.0, 1.0], [0.9, 0.1, 1.0], [0.1, 0.9, 1.0]], dtype=torch.float64)
+    moved = torch.tensor([[0, 0, 0], [2, 1, 1], [4, 4, 2], [4, 4, 3]], dtype=torch.float64)
+    limit = torch.full((3,), 3.0, dtype=torch.float64)
+    found = corollary_runs._leaves(losses, torch.full_like(limit, 0.2), moved, limit)
+    # At the third step the first is out, and was never down before; the second was.
+    assert found == {"farthest": [4.0, 4.0, 3.0], "early": [1, 0, 0]}
+
+
+def test_two_points_need_more_the_nearer_they_are_and_it_matters_not_where_they_lie():
+    near, far = (CASE.model_copy(update={"pair": True, "separation": s}) for s in (0.6, 1.2))
+    rows = [corollary_end_to_end.compute(case) for case in (near, far)]
+    assert rows[0]["norm"].item() > 1.5 * rows[1]["norm"].item()
+    ratio = rows[0]["wanted"].item() / rows[1]["wanted"].item()
+    assert ratio == pytest.approx((rows[0]["norm"].item() / rows[1]["norm"].item()) ** 4, rel=0.05)
+    angle = 2 * np.arcsin(0.3)
+    x = np.array([[0.0, 0.0, 1.0], [0.0, np.sin(angle), np.cos(angle)]])
+    turned = corollary_runs._fit(near, x, np.array([-1.0, 1.0]), 3).norm
+    assert turned == pytest.approx(rows[0]["norm"].item(), rel=0.03)

@@ -44,6 +44,21 @@ def test_two_layers_by_quadrature(c):
     np.testing.assert_allclose(deep_kernel(c, 2), [c * share * later, rho * later], atol=1e-4)
 
 
+@pytest.mark.parametrize("c", [0.7, -0.3])
+@pytest.mark.parametrize("depth", [3, 4])
+def test_deeper_ones_by_the_recursion_of_the_whole_kernel_and_quadrature(c, depth):
+    """T_h = 2 P(u > 0, v > 0) (T_{h-1} + rho_{h-1}): no shares of layers, no closed forms."""
+    turn, whole, rho = 2 * np.pi * (np.arange(100_000) + 0.5) / 100_000, 0.0, c
+    for _ in range(depth):
+        first, second = np.cos(turn), np.cos(turn - np.arccos(rho))
+        whole = 2 * ((first > 0) & (second > 0)).mean() * (whole + rho)
+        rho = 2 * 2 * (np.maximum(first, 0) * np.maximum(second, 0)).mean()
+    shares = deep_kernel(c, depth)
+    assert shares.sum() == pytest.approx(whole, abs=1e-4)
+    # Without the products over later layers it is far off.
+    assert abs(shares[-1] * depth - whole) > 0.01
+
+
 def test_it_is_one_for_equal_inputs_and_positive_semidefinite():
     np.testing.assert_allclose(deep_kernel(1.0, 4), np.ones(4), atol=1e-7)
     rng = np.random.default_rng(0)

@@ -83,6 +83,42 @@ def test_finds_lie_between_random_moves_and_bounds(depth):
         assert one <= limit * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("depth", [1, 3])
+def test_with_the_input_in_a_cap_finds_lie_between_random_ones_and_bounds_too(depth):
+    """Moves of W and x' together: what a search finds is more than with x' = x, below the norms."""
+    (net, x, rng), delta = drawn(40, depth), 1 / math.sqrt(40)
+    alone = searched_drift(net, x, 1.0, rng)
+    found, bounds = (fun(net, x, 1.0, *more) for fun, more in (
+        (searched_drift, (rng, delta)), (drift_bounds, (delta,))))  # fmt: skip
+    here = states(net, (net.bottom @ x)[None])
+    angle = 2 * math.asin(delta / 2)
+    for _ in range(40):
+        lefts, rights = torch.randn(2, depth, 40, generator=rng, dtype=torch.float64)
+        lefts = lefts / lefts.norm(dim=1, keepdim=True) / math.sqrt(40)
+        rights = rights / rights.norm(dim=1, keepdim=True)
+        across = torch.randn(5, generator=rng, dtype=torch.float64)
+        across = across - (across @ x) * x
+        near = math.cos(angle) * x + math.sin(angle) * across / across.norm()
+        assert float((near - x).norm()) == pytest.approx(delta)
+        start, moves = (net.bottom @ near)[None], list(zip(lefts, rights, strict=True))
+        there = states(net, start, [(u[None], v[None]) for u, v in moves])
+        # b x' are the gradients of the moved network at the moved input.
+        moved = with_moves(net, lefts, rights)
+        grads = torch.autograd.grad(moved(near[None]).sum(), list(moved.hidden))
+        sizes = [float(g.norm()) for g in grads]
+        backs = [b.norm() * a.norm() for b, a in zip(there.backs, there.inputs, strict=True)]
+        np.testing.assert_allclose(backs, sizes, rtol=1e-9)
+        assert max(sizes) <= bounds.size * (1 + 1e-9)
+        assert max(float(a.norm()) for a in there.features) <= bounds.length * (1 + 1e-9)
+        pairs = zip(here.backs, there.backs, strict=True)
+        assert max(float((b - c).norm()) for b, c in pairs) <= found.backs
+        assert gradient_distances(here, there).max() <= found.gradient
+    for name in ("flips", "features", "gradient", "backs"):
+        assert getattr(found, name) >= 0.9 * getattr(alone, name)
+    for one, limit in zip(found, bounds, strict=True):
+        assert one <= limit * (1 + 1e-9)
+
+
 def test_with_one_hidden_layer_the_search_is_exact():
     net, x, rng = drawn(200, 1)
     found, bounds = searched_drift(net, x, 1.0, rng), drift_bounds(net, x, 1.0)
@@ -93,7 +129,7 @@ def test_with_one_hidden_layer_the_search_is_exact():
 
 def test_the_law_without_a_matrix_is_that_of_networks():
     law = np.array([sampled_drift(64, (1.0,), np.random.default_rng(s))[0] for s in range(200)])
-    nets = np.array([drift_bounds(*drawn(64, 1, seed)[:2], 1.0) for seed in range(60)])
+    nets = np.array([drift_bounds(*drawn(64, 1, seed)[:2], 1.0)[:3] for seed in range(60)])
     error = np.hypot(law.std(0) / 200**0.5, nets.std(0) / 60**0.5)
     assert (np.abs(law.mean(0) - nets.mean(0)) < 4 * error + [0, 0, 0.3]).all()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from advlab.attacks import PGD, Anti, Identity
+from advlab.attacks import PGD, Anti, Grid, Identity
 from advlab.core.errors import AdvlabError
 from advlab.core.randomness import generator, generators
 from advlab.losses import pseudo_huber
@@ -14,6 +14,8 @@ from advlab.models import Stack
 from advlab.papers.convergence.data import Sphere
 from advlab.papers.convergence.models import DeepReLU
 from advlab.papers.convergence.reductions import LowRankDeep, descend
+from advlab.papers.convergence.reductions.linearised_deep import LinearisedDeep, robustly_linear
+from advlab.papers.convergence.reductions.one_hidden import OneHidden
 from advlab.papers.convergence.theory import linearised_optimum
 from advlab.threats import Cap
 from advlab.training import LayerBalls, Project, fit
@@ -66,6 +68,53 @@ def test_tangents_are_the_gradients_of_autograd():
         for h in range(3):
             rows = torch.stack([g[h].flatten() for g in grads])
             torch.testing.assert_close(grams[h, r], rows @ rows.T)
+
+
+def test_one_hidden_layer_in_few_numbers_is_the_same_run():
+    setting = {"loss": pseudo_huber, "attack": ASCENT, "threat": CAP, "rate": 1.5 / 12, "steps": 15}
+    found = []
+    for kind in (LowRankDeep, OneHidden):
+        rngs = [generator("attack", r) for r in (0, 0, 1, 1)]
+        runs = kind(_starts(1), (0.5, 50.0))
+        losses = descend(runs, *_data(2), rng=rngs, **setting)
+        found.append((losses, runs.displacement, runs(_data(2)[0].flatten(0, 1))))
+    for one, other in zip(*found, strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-10)
+    assert runs.layers[0].left.shape == (4, 12, 3)
+    with pytest.raises(AdvlabError, match="one hidden layer"):
+        OneHidden(_starts(2), (1.0,))
+
+
+def test_the_linearised_network_is_the_derivative_of_autograd():
+    nets, (x, _) = _starts(3), _data()
+    runs, z = LowRankDeep(nets, (1.0,)), Sphere(n=4, d=3).sample(generator("z")).x.expand(2, 4, 3)
+    with torch.no_grad():
+        _, tangents = runs.tangents(x.flatten(0, 1))
+    sizes = [torch.randn(2, 5, dtype=torch.float64) for _ in range(3)]
+    moved = LowRankDeep(nets, (np.inf,))
+    moved.move(sizes, tangents)
+    found = LinearisedDeep(moved)(z.flatten(0, 1)).reshape(2, 4)
+    for r, net in enumerate(nets):
+        D = [(b[r].T * size[r]) @ (a[r] if h else a[r] @ net.bottom.T)
+             for h, (size, (b, a)) in enumerate(zip(sizes, tangents, strict=True))]  # fmt: skip
+        for out, linear in zip(net(z[r]), found[r], strict=True):
+            grads = torch.autograd.grad(out, list(net.parameters()), retain_graph=True)
+            change = sum(float((g * one).sum()) for g, one in zip(grads, D, strict=True))
+            assert float(linear) == pytest.approx(float(out.detach()) + change, abs=1e-10)
+
+
+def test_cutting_planes_end_at_the_program_with_many_points():
+    """As many points at once give what was reached with few; a search finds little beyond."""
+    nets, (x, y) = _starts(2), _data()
+    rng = generators("search", seeds=range(2))
+    search = Grid(points=100, refinements=20)
+    few = robustly_linear(nets, (2.0,), x, y, CAP, first=1, search=search, rng=rng)
+    many = robustly_linear(nets, (2.0,), x, y, CAP, first=60, search=search, rng=rng)
+    np.testing.assert_allclose(few.least, many.least, atol=1e-3)
+    assert (few.bound <= few.found + 1e-9).all()
+    assert (few.found - few.least < 1e-3).all()
+    # The move is in the balls.
+    assert float(few.runs.displacement.max()) <= 2 * (1 + 1e-6)
 
 
 def _problem():

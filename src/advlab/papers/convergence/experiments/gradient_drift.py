@@ -6,13 +6,17 @@ The lemma, for all W in B(R), all x' within delta of x and each hidden layer h, 
     ||x_h'(W) - x_h(W0)||           (R/sqrt(m) + delta) H^(5/2) sqrt(log m)        (11)
     ||grad_h f(W, x') - grad_h f(W0, x)||_F   (R/sqrt(m) + delta)^(1/3) H^2 sqrt(m log m)
 
-Three measurements. At fixed x and with one hidden layer the suprema over B(R) are known exactly, in
+The proof bounds the move of the gradient b_h in the pre-activations by the third order too (12),
+and ||x_h(W, x')|| and ||grad_h f(W, x')||_F/sqrt(m H) by constants (13).
+
+Four measurements. At fixed x and with one hidden layer the suprema over B(R) are known exactly, in
 law and up to a million units; dashed is their limit law, (3/pi)^(1/3) (m R)^(2/3) units and
 (2/sqrt(pi)) (3 pi)^(1/6) (m R)^(1/3) for the gradient: the constants that the orders hide. With
 more layers a search finds moves of B(R), which are lower bounds, below bounds by operator norms
-(dashed). Last, W0 stays and x moves on the rim of its cap: then the gradients' distance in a wide
-network is that of the deep tangent kernel: sqrt(2 (1 - K_h(c))) of their length, with
-c = 1 - delta^2/2 (dashed).
+(dashed); and again with x' on the rim of a cap of radius R/sqrt(m), as in the proof of Lemma A.6,
+where W and x' move together. Last, W0 stays and x moves on the rim of its cap: then the gradients'
+distance in a wide network is that of the deep tangent kernel: sqrt(2 (1 - K_h(c))) of their length,
+with c = 1 - delta^2/2 (dashed).
 
 Inputs are uniform on the sphere of R^5. The paper has no experiments, and the lemma's constants
 are not given.
@@ -32,9 +36,10 @@ from .... import lab
 from ....core.randomness import generator, normal
 from ....report import Assumption, Claims, Verdict, identity, ours, theorem
 from ....report.charts import AnyChart, curves, panels
-from ....report.samples import slopes
+from ....report.samples import groups, slopes
 from ..data import Sphere
 from ..measures.drift import (
+    DriftTogether,
     drift_bounds,
     gradient_distances,
     limit_drift,
@@ -49,7 +54,8 @@ ABOUT = lab.About(
     paper="convergence",
     item="Lemma A.5",
     title="Masks, features and gradients near the start: the largest drift in a ball of weights",
-    seconds={"smoke": 3, "laptop": 32},
+    seconds={"smoke": 3, "laptop": 85},
+    looks=1,
     claims={
         "10a": ours(
             "With one hidden layer the most units that a move in B(R) turns grow from m = 2^14 to "
@@ -67,10 +73,28 @@ ABOUT = lab.About(
             "Over the moves that a search finds, the features' move falls from m = 64 to 1024 like "
             "m^(-1/2), within 0.1, for H = 1, 2 and 4: without the sqrt(log m) of (11)"
         ),
-        "Ha": theorem("The units found grow with the depth at most like H"),
-        "Hb": theorem("the features' move at most like H^(5/2)"),
-        "Hc": theorem("and the gradient's at most like H^2"),
-        "Da": theorem(
+        "Ha": ours("The units found grow with the depth, at most like H"),
+        "Hb": ours("so does the features' move, at most like H^(5/2),"),
+        "Hc": ours("and the gradient's, at most like H^2"),
+        "10t": ours(
+            "Where x' moves too, by R/sqrt(m), the units found grow from m = 64 to 1024 like "
+            "m^(2/3), within 0.1, for H = 1, 2 and 4"
+        ),
+        "11t": ours("the features' move falls like m^(-1/2), within 0.1,"),
+        "A5t": ours("and the gradient's grows, at most like m^(1/3) sqrt(log m)"),
+        "12": ours(
+            "as does, over the same moves, that of the gradient in the pre-activations, the "
+            "quantity of (12) without its last matrix"
+        ),
+        "13": ours(
+            "At m = 1024 the largest ||x_h|| over these moves and layers is at most 1.25 times "
+            "sqrt(2), its length at the start, as (13) has it"
+        ),
+        "size": ours(
+            "The largest gradient of a layer grows over these moves like sqrt(m), as the lemma "
+            "has it: its exponent is between 0.3 and 0.55"
+        ),
+        "Da": ours(
             "When the input moves by delta, the largest number of units that turn on the rim of "
             "the cap falls with delta at least like delta^(2/3), and the gradient's largest move "
             "at least like delta^(1/3), on average over inputs"
@@ -86,7 +110,7 @@ ABOUT = lab.About(
         ),
     },
 )
-NAME = "convergence/gradient_drift decisive"
+NAME = "convergence/gradient_drift, W and x together"
 D = 5
 RADII = (0.5, 1.0, 2.0, 4.0)
 DELTAS = (0.02, 0.04, 0.08, 0.16)
@@ -94,8 +118,8 @@ EXACT = tuple(2**k for k in range(8, 21, 2))
 SEARCHED, DEPTHS, INPUTS = (64, 256, 1024), (1, 2, 4), 2048
 CENTRES, RIM = 6, 8
 """Inputs of a network, and points of the rim of its cap that each moves to."""
-WIDE = 2**14
-"""From here on a width counts as wide."""
+WIDE, LONGER = 2**14, 1.25
+"""Widths from here on are wide; what features may be longer by than sqrt(2)."""
 
 
 class Case(lab.Case):
@@ -140,10 +164,16 @@ def _exact(case: Case, seed: int) -> list[dict]:
 
 
 def _search(case: Case, seed: int) -> list[dict]:
+    """At x' = x, and with x' within R/sqrt(m) of x, which the proof of Lemma A.6 takes."""
     net, x, rng = _drawn(case, seed)
-    bounds = drift_bounds(net, x, 1.0)._asdict()
-    found = searched_drift(net, x, 1.0, rng)._asdict()
-    return [{"seed": seed, "R": 1.0, **found, **{f"{name} bound": v for name, v in bounds.items()}}]
+    rows = []
+    for delta in (0.0, 1 / math.sqrt(case.width)):
+        bounds = drift_bounds(net, x, 1.0, delta)._asdict()
+        found = searched_drift(net, x, 1.0, rng, delta)._asdict()
+        limits = {f"{name} bound": value for name, value in bounds.items()}
+        rows.append({"seed": seed, "R": 1.0, "delta": delta or None, "together": delta > 0})
+        rows[-1] |= found | limits
+    return rows
 
 
 def _inputs(case: Case, seed: int) -> list[dict]:
@@ -194,6 +224,7 @@ def _tangents(x: Float[Tensor, "n d"], rng: torch.Generator) -> Float[Tensor, "n
 
 def figure(table: pl.DataFrame) -> AnyChart:
     exact, search = table.filter(kind="exact").sort("R"), table.filter(kind="search")
+    together = search.filter(pl.col("together")).rename({"depth": "H"}).sort("H", "width")
     wide = {"x_title": "width m", "log_x": True, "log_y": True}
     widths = exact["width"].unique().sort().to_list()
     law = pl.DataFrame([
@@ -206,17 +237,22 @@ def figure(table: pl.DataFrame) -> AnyChart:
         for name, what, words in (("flips", "turned units", "units that turn"),
                                   ("gradient", "gradient", "||grad f(W) - grad f(W0)||"))
     ]  # fmt: skip
-    search = search.rename({"depth": "H"}).sort("H", "width")
+    search = search.filter(~pl.col("together")).rename({"depth": "H"}).sort("H", "width")
     titles = {"flips": ("turned units", "units that turn, in a layer"),
               "features": ("features", "||x_h(W) - x_h(W0)||"),
               "gradient": ("gradient", "||grad_h f(W) - grad_h f(W0)||")}  # fmt: skip
-    for name, (what, words) in titles.items():
-        bound = search.group_by("H", "width", maintain_order=True).agg(
+    others = {"backs": ("gradient in p_h", "||b_h(W, x') - b_h(W0, x)||"),
+              "length": ("features' length", "||x_h(W, x')||"),
+              "size": ("gradient's length", "||grad_h f(W, x')||")}  # fmt: skip
+    found = [(name, words, search, "in B(1)") for name, words in titles.items()]
+    found += [(name, words, together, "W and x moved") for name, words in others.items()]
+    for name, (what, words), rows, where in found:
+        bound = rows.group_by("H", "width", maintain_order=True).agg(
             pl.col(f"{name} bound").mean().alias(name)
         )
         charts.append(
-            curves(search, "width", name, "H", theory=bound, y_title=words,
-                   title=f"{what}, found in B(1); dashed: bound by norms", **wide)
+            curves(rows, "width", name, "H", theory=bound, y_title=words,
+                   title=f"{what}, found {where}; dashed: bound by norms", **wide)
         )  # fmt: skip
     first = table.filter(kind="inputs", layer=1).rename({"depth": "H"}).sort("H", "delta")
     kernel = first.group_by("H", "delta", maintain_order=True).agg(
@@ -233,7 +269,10 @@ def figure(table: pl.DataFrame) -> AnyChart:
 def verdicts(table: pl.DataFrame) -> list[Verdict]:
     claims, col = Claims(ABOUT.claims), pl.col
     exact = table.filter(kind="exact").filter(col("width") >= WIDE)
-    search, inputs = table.filter(kind="search"), table.filter(kind="inputs")
+    search, inputs = table.filter(kind="search", together=False), table.filter(kind="inputs")
+    both = table.filter(kind="search", together=True)
+    wide = both.filter(col("width") == col("width").max()).sort("depth", "seed")
+    logged = both.with_columns(col("gradient", "backs") / col("width").log().sqrt())
     in_m, in_R, in_H = (f"slope of its logarithm in log {what}" for what in ("m", "R", "H"))
     in_delta = "slope of its logarithm in log delta"
     return [
@@ -246,12 +285,21 @@ def verdicts(table: pl.DataFrame) -> list[Verdict]:
         claims.equal("law", _against_law(exact), 1, 0.03, what="measured over the limit law"),
         claims.below("search", _missed(search), 1e-9,
             what="largest |units found / exact number - 1| at H = 1"),
-        claims.below("bounds", _beyond(search), 1 + 1e-9,
+        claims.below("bounds", _beyond(table.filter(kind="search")), 1 + 1e-9,
             what="largest ratio of a drift found to its bound"),
         claims.equal("11", _slopes(search, "width", "features", "depth"), -1 / 2, 0.1, what=in_m),
-        claims.below("Ha", _slopes(search, "depth", "flips", "width"), 1, what=in_H),
-        claims.below("Hb", _slopes(search, "depth", "features", "width"), 2.5, what=in_H),
-        claims.below("Hc", _slopes(search, "depth", "gradient", "width"), 2, what=in_H),
+        claims.within("Ha", _slopes(search, "depth", "flips", "width"), 0, 1, what=in_H),
+        claims.within("Hb", _slopes(search, "depth", "features", "width"), 0, 2.5, what=in_H),
+        claims.within("Hc", _slopes(search, "depth", "gradient", "width"), 0, 2, what=in_H),
+        claims.equal("10t", _slopes(both, "width", "flips", "depth"), 2 / 3, 0.1, what=in_m),
+        claims.equal("11t", _slopes(both, "width", "features", "depth"), -1 / 2, 0.1, what=in_m),
+        claims.within("A5t", _slopes(logged, "width", "gradient", "depth"), 0, 1 / 3,
+            what="slope of log(its move / sqrt(log m)) in log m"),
+        claims.within("12", _slopes(logged, "width", "backs", "depth"), 0, 1 / 3,
+            what="slope of log(its move / sqrt(log m)) in log m"),
+        claims.below("13", groups(wide, "length", "depth"), LONGER * math.sqrt(2),
+            what="largest length of features"),
+        claims.within("size", _slopes(both, "width", "size", "depth"), 0.3, 0.55, what=in_m),
         claims.above("Da", _excess(inputs), 0,
             what=f"{in_delta}, less the lemma's exponent, of the largest over rim and layers"),
         # 2/3 is outside; so is 1/3, below.
@@ -292,8 +340,8 @@ def _missed(search: pl.DataFrame) -> float:
 
 
 def _beyond(search: pl.DataFrame) -> float:
-    names = ("flips", "features", "gradient")
-    return max(float((search[n] / search[f"{n} bound"]).to_numpy().max()) for n in names)
+    ratios = [search[n] / search[f"{n} bound"] for n in DriftTogether._fields]
+    return max(float(ratio.to_numpy().max()) for ratio in ratios)
 
 
 def _excess(inputs: pl.DataFrame) -> dict[str, list[float]]:

@@ -48,7 +48,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Definition 5.1, deep and convolutional",
     title="Tangent kernels of wide deep and convolutional networks, and how training moves them",
-    seconds={"smoke": 3, "laptop": 150},
+    seconds={"smoke": 3, "laptop": 90},
     claims={
         "rate": ours(
             "The distance of a network's tangent kernel from the limit falls like m^(-1/2), the "

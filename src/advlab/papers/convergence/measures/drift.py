@@ -1,11 +1,13 @@
 """How far masks, features and gradients of a deep ReLU network go in B(R) (Lemma A.5).
 
-Equations (10) to (12) bound the units of a layer that change sign, ||x_h(W) - x_h(W0)|| and
-||grad_h f(W) - grad_h f(W0)||_F over all W in B(R). With one hidden layer the suprema are known: a
-move of norm r shifts the pre-activations by at most B = r |x_0| in l2, to turn a unit costs p^2,
-and the gradient changes by |x_0| times the l2 norm of a over the units that turn. So the units of
-least |p|, or of least |p|/|a|, are turned until B^2 is used up. With more layers a search gives
-lower bounds, and operator norms give upper ones.
+The lemma bounds the units of a layer that change sign (10), ||x_h(W, x') - x_h(W0, x)|| (11), the
+move of the gradient in the pre-activations (12; printed with one factor W_h too many), ||x_h(W,
+x')|| (13), and ||grad_h f(W, x') - grad_h f(W0, x)||_F and ||grad_h f(W, x')||_F, over all W in
+B(R) and all x' within delta of x. At x' = x and with one hidden layer the suprema are known: a move
+of norm r shifts the pre-activations by at most B = r |x_0| in l2, to turn a unit costs p^2, and the
+gradient changes by |x_0| times the l2 norm of a over the units that turn. So the units of least
+|p|, or of least |p|/|a|, are turned until B^2 is used up. With more layers a search gives lower
+bounds, and operator norms give upper ones.
 """
 
 import math
@@ -14,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ....core.checks import Array
@@ -23,6 +25,8 @@ from ..models import DeepReLU
 SHARES = (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
 """Of the units that a layer's own ball can turn, how many a move aims at."""
 ROUNDS, STARTS = 3, 4
+TRIED, KEPT = 32, 2
+"""Points of the rim of a cap that x' may be."""
 
 
 class Drift(NamedTuple):
@@ -34,6 +38,24 @@ class Drift(NamedTuple):
     """||x_h(W) - x_h(W0)||, equation (11)."""
     gradient: float
     """||grad_h f(W) - grad_h f(W0)||_F."""
+
+
+class DriftTogether(NamedTuple):
+    """As `Drift`, over W in B(R) and x' in a cap, with what (12), (13) and the lemma's last line
+    have: the largest over layers."""
+
+    flips: float
+    """Units that change sign in a layer, equation (10)."""
+    features: float
+    """||x_h(W, x') - x_h(W0, x)||, equation (11)."""
+    gradient: float
+    """||grad_h f(W, x') - grad_h f(W0, x)||_F."""
+    backs: float
+    """||b_h(W, x') - b_h(W0, x)||, b_h the gradient in the pre-activations of layer h: (12)."""
+    length: float
+    """||x_h(W, x')||, equation (13)."""
+    size: float
+    """||grad_h f(W, x')||_F."""
 
 
 def turned(p: Array, value: Array, budget: float) -> tuple[int, float, float]:
@@ -178,80 +200,130 @@ def gradient_distances(one: States, other: States) -> Float[Tensor, "H C"]:
 
 
 def searched_drift(
-    net: DeepReLU, x: Float[Tensor, " d"], radius: float, rng: torch.Generator
-) -> Drift:
-    """The largest drifts found in B(R): lower bounds of the suprema, exact for one hidden layer.
+    net: DeepReLU, x: Float[Tensor, " d"], radius: float, rng: torch.Generator, delta: float = 0.0
+) -> DriftTogether:
+    """The largest drifts found in B(R) and the cap of radius delta: lower bounds of the suprema.
 
-    A move aims at units of one layer, or of all: those nearest to 0, by |p| or by |p| over the
-    gradient there. Every layer goes, within its ball, where it carries them across fastest, a few
-    rounds. Features are carried away by ascents from random directions.
+    With one hidden layer and delta = 0 the units are exact. A move aims at units of one layer, or
+    of all, that have not turned: those nearest to 0, by |p| or by |p| over the gradient there.
+    Every layer goes, within its ball, where it carries them across fastest, a few rounds. Features
+    are carried away by ascents from random directions. x' is x, or one of the points of the rim,
+    of many, at which most units have turned. Lengths and sizes are the largest of all moves that
+    were made.
 
     Args:
         net: the network.
         x: the input.
         radius: R.
         rng: for the directions.
+        delta: how far x' may be from x.
     """
     limit = radius / math.sqrt(len(net.top))
-    start = (net.bottom @ x)[None]
-    here = states(net, start)
-    targets = _targets(net, here, limit)
-    rows = start.expand(len(targets[0]), -1)
-    there = _ascended(net, rows, limit, targets)
-    flips = max(
-        float(((p > 0) != (q > 0)).sum(1).max()) for p, q in zip(here.pre, there.pre, strict=True)
-    )
-    features = 0.0
-    for h, p in enumerate(here.pre):
-        random = [torch.zeros(STARTS, p.shape[1], dtype=p.dtype) for _ in here.pre]
-        random[h] = torch.randn(STARTS, p.shape[1], dtype=p.dtype, generator=rng) * (p > 0)
-        features = max(features, _carried(net, start.expand(STARTS, -1), limit, random, h, here))
-    return Drift(flips, features, float(gradient_distances(here, there).max()))
+    here = states(net, (net.bottom @ x)[None])
+    found = []
+    for start in (net.bottom @ x, *_rim(net, x, delta, here, rng)):
+        targets = _targets(net, here, states(net, start[None]), limit)
+        there = _ascended(net, start.expand(len(targets[0]), -1), limit, targets)
+        features, ends = 0.0, [there]
+        for h, p in enumerate(here.pre):
+            random = [torch.zeros(STARTS, p.shape[1], dtype=p.dtype) for _ in here.pre]
+            random[h] = torch.randn(STARTS, p.shape[1], dtype=p.dtype, generator=rng) * (p > 0)
+            went, end = _carried(net, start.expand(STARTS, -1), limit, random, h, here)
+            features = max(features, went)
+            ends.append(end)
+        pairs = list(zip(here.backs, there.backs, strict=True))
+        length, size = (max(each) for each in zip(*map(_lengths, ends), strict=True))
+        found.append((
+            _turned(here, there), features, float(gradient_distances(here, there).max()),
+            max(float((b - c).norm(dim=1).max()) for b, c in pairs), length, size,
+        ))  # fmt: skip
+    return DriftTogether(*(max(each) for each in zip(*found, strict=True)))
 
 
-def drift_bounds(net: DeepReLU, x: Float[Tensor, " d"], radius: float) -> Drift:
-    """What no move in B(R) exceeds, by operator norms layer by layer.
+def _turned(here: States, there: States) -> float:
+    """The most units of a layer with another sign, over rows."""
+    signs = zip(here.pre, there.pre, strict=True)
+    return max(float(((p > 0) != (q > 0)).sum(1).max()) for p, q in signs)
 
-    e_h = |x_h(W) - x_h(W0)| <= s_h = |W0_h| e_{h-1} + r (|x_{h-1}| + e_{h-1}), a shift of l2 norm
-    s_h turns at most so many units, and backwards |b_h(W) - b_h| has three parts: of the later
-    gradient, of W_{h+1}, and of the units that turn.
+
+def _rim(
+    net: DeepReLU, x: Float[Tensor, " d"], delta: float, here: States, rng: torch.Generator
+) -> list[Float[Tensor, " m"]]:
+    """x_0 of the points at the distance delta, of TRIED random ones, that turn most units."""
+    if delta == 0:
+        return []
+    drawn = torch.randn(TRIED, len(x), dtype=x.dtype, generator=rng)
+    across = drawn - (drawn @ x)[:, None] * x
+    angle = 2 * math.asin(delta / 2)
+    points = math.cos(angle) * x + math.sin(angle) * across / across.norm(dim=1, keepdim=True)
+    starts = points @ net.bottom.T
+    there = states(net, starts)
+    signs = zip(here.pre, there.pre, strict=True)
+    units = torch.stack([((p > 0) != (q > 0)).sum(1) for p, q in signs]).amax(0)
+    return list(starts[units.argsort(descending=True, stable=True)[:KEPT]])
+
+
+def _lengths(there: States) -> tuple[float, float]:
+    """The largest ||x_h|| and ||grad_h f||_F, over layers and rows."""
+    sizes = [
+        float((b.norm(dim=1) * x.norm(dim=1)).max())
+        for b, x in zip(there.backs, there.inputs, strict=True)
+    ]
+    return max(float(x.norm(dim=1).max()) for x in [*there.inputs, *there.features]), max(sizes)
+
+
+def drift_bounds(
+    net: DeepReLU, x: Float[Tensor, " d"], radius: float, delta: float = 0.0
+) -> DriftTogether:
+    """What no move in B(R) and the cap exceeds, by operator norms layer by layer.
+
+    e_h = |x_h(W, x') - x_h(W0, x)| <= s_h = |W0_h| e_{h-1} + r (|x_{h-1}| + e_{h-1}), with e_0 =
+    |A| delta; a shift of l2 norm s_h turns at most so many units, and backwards |b_h(W) - b_h| has
+    three parts: of the later gradient, of W_{h+1}, and of the units that turn.
 
     Args:
         net: the network.
         x: the input.
         radius: R.
+        delta: how far x' may be from x.
     """
     limit = radius / math.sqrt(len(net.top))
     here = states(net, (net.bottom @ x)[None])
     norms = [float(torch.linalg.matrix_norm(w.detach(), 2)) for w in net.hidden]
-    shifts, moved = [], [0.0]
+    shifts, moved = [], [float(torch.linalg.matrix_norm(net.bottom, 2)) * delta]
     for norm, state in zip(norms, here.inputs, strict=True):
         shifts.append(norm * moved[-1] + limit * (float(state.norm()) + moved[-1]))
         moved.append(shifts[-1])
-    flips, gradient, away = 0, 0.0, 0.0
+    flips, gradient, away, backs, size = 0, 0.0, 0.0, 0.0, 0.0
     behind = net.top[None]
     for h in range(len(norms) - 1, -1, -1):
         most, _, square = turned(here.pre[h][0].numpy(), behind[0].numpy(), shifts[h])
         if h < len(norms) - 1:
             away = (norms[h + 1] + limit) * away + limit * float(here.backs[h + 1].norm())
         away += math.sqrt(square)
-        size = float(here.inputs[h].norm()) + moved[h]
-        gradient = max(gradient, away * size + float(here.backs[h].norm()) * moved[h])
-        flips = max(flips, most)
+        long, back = float(here.inputs[h].norm()) + moved[h], float(here.backs[h].norm())
+        gradient = max(gradient, away * long + back * moved[h])
+        flips, backs, size = max(flips, most), max(backs, away), max(size, (back + away) * long)
         behind = here.backs[h] @ net.hidden[h].detach()
-    return Drift(flips, max(moved), gradient)
+    states_h = [*here.inputs, here.features[-1]]
+    length = max(float(x_h.norm()) + e for x_h, e in zip(states_h, moved, strict=True))
+    return DriftTogether(flips, max(moved), gradient, backs, length, size)
 
 
-def _targets(net: DeepReLU, here: States, limit: float) -> list[Float[Tensor, "C m"]]:
-    """Shifts that would carry the chosen units across 0, one row per move that is tried."""
-    later = zip(here.backs[1:], list(net.hidden)[1:], strict=True)
+def _targets(net: DeepReLU, here: States, base: States, limit: float) -> list[Float[Tensor, "C m"]]:
+    """Shifts of `base` that would carry the chosen units across 0, one row per move that is tried.
+
+    Units whose sign in `base` is no more that of `here` stay as they are.
+    """
+    later = zip(base.backs[1:], list(net.hidden)[1:], strict=True)
     values = [back @ w.detach() for back, w in later]
-    plain = [torch.ones_like(p[0]) for p in here.pre]
+    plain = [torch.ones_like(p[0]) for p in base.pre]
+    same = [((p > 0) == (q > 0))[0] for p, q in zip(here.pre, base.pre, strict=True)]
     aims = []
     for weights in (plain, [*(v[0].abs() for v in values), net.top.abs()]):
         each = [
-            _nearest(p[0], w, limit * float(state.norm()))
-            for p, w, state in zip(here.pre, weights, here.inputs, strict=True)
+            _nearest(p[0], w, limit * float(state.norm()), left)
+            for p, w, state, left in zip(base.pre, weights, base.inputs, same, strict=True)
         ]
         silent = [torch.zeros_like(one) for one in each]
         aims += [[*silent[:h], each[h], *silent[h + 1 :]] for h in range(len(each))]
@@ -261,14 +333,16 @@ def _targets(net: DeepReLU, here: States, limit: float) -> list[Float[Tensor, "C
 
 
 def _nearest(
-    p: Float[Tensor, " m"], weight: Float[Tensor, " m"], budget: float
+    p: Float[Tensor, " m"], weight: Float[Tensor, " m"], budget: float, left: Bool[Tensor, " m"]
 ) -> Float[Tensor, "K m"]:
-    """-p on the units that come first, for numbers around what the budget can turn."""
+    """-p on the units that come first of those left, for numbers around what the budget can
+    turn."""
     order = torch.argsort(p.abs() / weight.clamp(min=torch.finfo(p.dtype).tiny))
+    order = order[left[order]]
     most = max(1, int((torch.cumsum(p[order] ** 2, 0) <= budget**2).sum()))
     rows = []
     for share in SHARES:
-        chosen = order[: max(1, min(len(p), round(share * most)))]
+        chosen = order[: max(1, min(len(order), round(share * most)))]
         row = torch.zeros_like(p)
         row[chosen] = -p[chosen]
         rows.append(row)
@@ -286,8 +360,9 @@ def _ascended(net: DeepReLU, start: Tensor, limit: float, targets: list[Tensor])
 
 def _carried(
     net: DeepReLU, start: Tensor, limit: float, targets: list[Tensor], h: int, here: States
-) -> float:
-    """The largest |x_h(W) - x_h(W0)| on an ascent; each round aims where the features went."""
+) -> tuple[float, States]:
+    """The largest |x_h(W) - x_h(W0)| on an ascent, and its end; each round aims where the features
+    went."""
     moves, there, best = None, states(net, start), 0.0
     for _ in range(3 * ROUNDS):
         moves = _steepest(pulled(net, there.pre, targets, moves), there.inputs, limit)
@@ -295,7 +370,7 @@ def _carried(
         went = there.features[h] - here.features[h]
         best = max(best, float(went.norm(dim=1).max()))
         targets = [*targets[:h], went * (there.pre[h] > 0), *targets[h + 1 :]]
-    return best
+    return best, there
 
 
 def _steepest(grads: list[Tensor], inputs: list[Tensor], limit: float) -> Moves:

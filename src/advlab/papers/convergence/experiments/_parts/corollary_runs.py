@@ -50,10 +50,12 @@ class Case(lab.Case):
     samples: PositiveInt = 30
     share: Annotated[float, Field(gt=0, le=1)] = 1.0
     """Of the theorem's steps; below 1 nothing is promised."""
+    pair: bool = False
+    """Two points of opposite labels at this very separation: R(eps), and no network."""
 
     @property
     def cost(self) -> float:
-        return self.replicates * self.n**2 / self.eps**4
+        return self.replicates * (1 if self.pair else self.n**2 / self.eps**4)
 
     def distance(self, share: float) -> float:
         """The distance from a label at which the loss sqrt(1 + u^2) - 1 is this share of eps."""
@@ -71,7 +73,9 @@ def end_to_end(case: Case) -> pl.DataFrame:
     `norm` is R(eps), the RKHS norm of the least function with the robust loss FIT eps; `distance`
     that of the network made of it, `worst` its robust loss; `least` and `mean` are of the losses of
     the run, `audited` and `proved` the bounds on them. `moved` is ||W_T - W_0||_F, `reached` that
-    of the first step at which the loss is down to `worst`, and NaN if there is none.
+    of the first step at which the loss is down to `worst`, and NaN if there is none. `farthest` is
+    max_t ||W_t - W_0||_F, `early` whether it leaves B(3 R), R = `distance`, before its loss was
+    within alpha L^2 C1^2/2 of `worst`: neither case of Theorem 5.1's proof.
     """
     fits = _fits(case)
     norms = [one.norm for one in fits]
@@ -102,23 +106,39 @@ def end_to_end(case: Case) -> pl.DataFrame:
             "violations": [len(report.violations)] * case.replicates,
             "moved": trained.log.probe("moved")[-1].tolist(),
             "reached": _when(report.terms.loss, worst, trained.log.probe("moved")).tolist(),
-        }
+            **_leaves(report.terms.loss, worst + constants.jitter, trained.log.probe("moved"),
+                      3 * distance),
+        }  # fmt: skip
         tables.append(pl.DataFrame({"attack": attack, **shared, **measured}))
     sizes = {"m": run.width, "T": run.steps, "alpha": run.rate}
     return pl.concat(tables).with_columns(**{name: pl.lit(value) for name, value in sizes.items()})
+
+
+def pair_rows(case: Case) -> pl.DataFrame:
+    """R(eps) of two points, which is the same wherever they lie, and Theorem 5.1's width for it."""
+    x = np.zeros((2, case.d))
+    angle = 2 * math.asin(case.separation / 2)
+    x[:, :2] = [[1.0, 0.0], [math.cos(angle), math.sin(angle)]]
+    norm = _fit(case, x, np.array([1.0, -1.0]), case.seed).norm
+    wanted = width_for(WIDTH * case.eps, norm, descent(2, 1.0))
+    return pl.DataFrame({"seed": [case.seed], "norm": [norm], "wanted": [wanted]})
 
 
 def _fits(case: Case) -> list[theory.RobustFit]:
     """Assumption 5.2 for each draw of the data."""
     x, y = case.run().data(NAME)
     return [
-        theory.robust_interpolant(
-            ACTIVATION, points.numpy(), labels.numpy(), case.radius, case.distance(FIT),
-            rng=np.random.default_rng(generator(NAME, "caps", seed).initial_seed()),
-            samples=case.samples,
-        )
+        _fit(case, points.numpy(), labels.numpy(), seed)
         for seed, points, labels in zip(case.seeds, x, y, strict=True)
-    ]  # fmt: skip
+    ]
+
+
+def _fit(case: Case, x: np.ndarray, y: np.ndarray, seed: int) -> theory.RobustFit:
+    return theory.robust_interpolant(
+        ACTIVATION, x, y, case.radius, case.distance(FIT),
+        rng=np.random.default_rng(generator(NAME, "caps", seed).initial_seed()),
+        samples=case.samples,
+    )  # fmt: skip
 
 
 def _spread(fit: theory.RobustFit) -> float:
@@ -169,6 +189,18 @@ def _when(
     first = down.double().argmax(0)
     there = moved.gather(0, first[None])[0]
     return torch.where(down.any(0), there, torch.nan)
+
+
+def _leaves(
+    losses: Float[Tensor, "T R"], level: Float[Tensor, " R"], moved: Float[Tensor, "steps R"],
+    limit: Float[Tensor, " R"],
+) -> dict[str, list]:  # fmt: skip
+    """max_t ||W_t - W_0||, and whether a run is beyond the limit while its loss never was at most
+    the level."""
+    down = (losses <= level).cummax(0).values
+    before = torch.cat([torch.zeros_like(down[:1]), down])[: len(moved)]
+    early = ((moved > limit) & ~before).any(0)
+    return {"farthest": moved.amax(0).tolist(), "early": early.long().tolist()}
 
 
 def _weight(model: nn.Module) -> Float[Tensor, "R m d"]:

@@ -27,6 +27,7 @@ from ...theory.quadratic_floor import quadratic_floor
 from .two_layer_runs import PASSES_PER_STEP, AttackName, maps
 
 NAME = "convergence/quadratic_relu decisive"
+WIDTHS = "convergence/quadratic_relu, widths"
 FEATURES = "convergence/quadratic_relu, 60 draws of features"
 SIGMA = "quadratic_relu"
 ASCENT = PGD(steps=3, step_size=0.5, random_start=False, jump=False)
@@ -36,9 +37,13 @@ MARGIN_ERROR = 0.3
 
 
 class Case(lab.Case):
-    """Random features in d dimensions, or training on one kind of data."""
+    """Random features in d dimensions, or training on one kind of data.
 
-    kind: Literal["features", "apart", "equal", "opposite"]
+    "theorem" and "same" train against PGD on data without antipodes: T = sqrt(m)/alpha as in
+    Corollary C.1, and the same T at every width.
+    """
+
+    kind: Literal["features", "apart", "equal", "opposite", "theorem", "same"]
     d: PositiveInt = D
     width: PositiveInt = 512
     steps: PositiveInt = 500
@@ -54,6 +59,11 @@ class Case(lab.Case):
         if self.kind == "features":
             return self.replicates * sum(self.features) / 1e4
         return self.replicates * self.steps * self.width / 1e5
+
+    @property
+    def stream(self) -> str:
+        """The name that data, starts and attacks are drawn by."""
+        return WIDTHS if self.kind in ("theorem", "same") else NAME
 
 
 def feature_rows(case: Case) -> list[dict]:
@@ -90,8 +100,8 @@ def data(case: Case) -> tuple[Float[Tensor, "R n d"], Float[Tensor, "R n"]]:
     """Ten lines: a point of each, or both with equal or with opposite labels."""
     labels = "opposite" if case.kind == "opposite" else "equal"
     law = SeparatedAntipodes(n=2 * LINES, d=D, labels=labels, separation=SEPARATION)
-    x, y = law.sample_stack(generators(NAME, "data", seeds=case.seeds))
-    return (x[:, ::2], y[:, ::2]) if case.kind == "apart" else (x, y)
+    x, y = law.sample_stack(generators(case.stream, "data", seeds=case.seeds))
+    return (x, y) if case.kind in ("equal", "opposite") else (x[:, ::2], y[:, ::2])
 
 
 def trained_rows(case: Case) -> pl.DataFrame:
@@ -130,16 +140,25 @@ def trained_rows(case: Case) -> pl.DataFrame:
     return pl.concat(tables)
 
 
+def width_rows(case: Case) -> pl.DataFrame:
+    """One row per seed: the least loss against PGD."""
+    losses = _train(case, *data(case), ASCENT, "pgd").log.losses()
+    return pl.DataFrame({
+        "attack": "pgd", "seed": list(case.seeds), "first": losses[0].tolist(),
+        "least": losses.amin(0).tolist(),
+    })  # fmt: skip
+
+
 def _maps(case: Case) -> dict[AttackName, Attack]:
     """All eight; transfer looks at other, random networks."""
-    rngs = generators(NAME, "others", seeds=case.seeds)
+    rngs = generators(case.stream, "others", seeds=case.seeds)
     others = Stack.draw(lambda rng: TwoLayer.draw(D, 64, SIGMA, rng, init="torch"), rngs)
     every = {**maps(ASCENT), "transfer": Transfer(source=others, inner=ASCENT)}
     return {name: every[name] for name in PASSES_PER_STEP}
 
 
 def _starts(case: Case) -> Stack:
-    rngs = generators(NAME, "start", case.width, seeds=case.seeds)
+    rngs = generators(case.stream, "start", case.width, seeds=case.seeds)
     return Stack.draw(
         lambda rng: TwoLayer.draw(D, case.width, SIGMA, rng, init="paired_sphere"), rngs
     )
@@ -150,7 +169,8 @@ def _train(case: Case, x: Tensor, y: Tensor, attack: Attack, name: str) -> Fit:
     return fit(
         _starts(case), x, y, steps=case.steps, lr=case.rate,
         objective=ExplicitAdversarial(loss=pseudo_huber, ball=cap, attack=attack),
-        hooks=[Probe({"size": _size})], rng=generators(NAME, "attack", name, seeds=case.seeds),
+        hooks=[Probe({"size": _size})],
+        rng=generators(case.stream, "attack", name, seeds=case.seeds),
     )  # fmt: skip
 
 

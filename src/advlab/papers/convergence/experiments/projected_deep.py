@@ -37,7 +37,7 @@ ABOUT = lab.About(
     item="Theorem 4.1 and Lemmas A.4, A.6",
     title="Deep networks in a ball of weights: the role of R and of the projection",
     seconds={"smoke": 4, "laptop": 310},
-    looks=4,
+    looks=5,
     claims={
         "6a": identity("after every step each layer is within R/sqrt(m) of its start"),
         "6b": identity(

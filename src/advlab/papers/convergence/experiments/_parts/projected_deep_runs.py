@@ -25,7 +25,7 @@ from ...measures.weight_move import as_weight_move
 from ...measures.worst_move import sampled_worst, worst_residual
 from ...models import DeepReLU
 
-NAME = "convergence/a2 decisive"
+NAME = "convergence/projected_deep decisive"
 DELTA = 0.15
 DATA = Sphere(n=6, d=5, separation=4 * DELTA)
 ATTACK = PGD(steps=5, step_size=2.5 / 5)

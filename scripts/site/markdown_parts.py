@@ -59,9 +59,11 @@ class _AsGitHub(Preprocessor):
 
 
 def _escaped(line: str, emphasis: list[str]) -> str:
+    row = line.lstrip().startswith("|")
     parts = _CODE_SPAN.split(_stars(line, emphasis))
     return "".join(
-        part if place % 2 else _ANGLE.sub("&lt;", part) for place, part in enumerate(parts)
+        (part.replace("\\|", "|") if row else part) if place % 2 else _ANGLE.sub("&lt;", part)
+        for place, part in enumerate(parts)
     )
 
 

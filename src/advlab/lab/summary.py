@@ -144,6 +144,8 @@ def write(result: Result, rows: pl.DataFrame, path: Path) -> None:
         path: the parquet file.
 
     Example:
+        from pathlib import Path
+        from advlab.lab.summary import table, write
         write(result, table(result, folder), Path("results") / f"{result.experiment}.parquet")
     """
     kept = _plain(rows)

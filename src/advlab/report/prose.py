@@ -42,7 +42,8 @@ def words(text: str) -> Markup:
     """A line of text, as a claim has it: symbols, `code` and $maths$, and no paragraph around it.
 
     Example:
-        words("the risk is below $R^*(\\epsilon)$ at eps = 0.5")
+        from advlab.report.prose import words
+        words("the risk is below $R^*$ at eps = 0.5")
     """
     return Markup(_docstrings().renderInline(" ".join(str(text).split())))
 

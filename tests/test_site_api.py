@@ -49,7 +49,9 @@ def test_every_example_is_one_block_of_code_that_parses(fenced):
 
 def test_the_reference_is_read_with_the_extension():
     place = "scripts/site/griffe_examples.py"
-    assert f"extensions: [{place}]" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert f"extensions: [{place}, scripts/site/griffe_settings.py]" in (
+        ROOT / "mkdocs.yml"
+    ).read_text(encoding="utf-8")
     ball = griffe.load(
         "advlab.threats.ball",
         search_paths=[ROOT / "src"],

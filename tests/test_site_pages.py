@@ -107,7 +107,7 @@ def test_counts_say_in_each_cell_what_they_count():
 
     from advlab.report.page import OUTCOMES
 
-    table = counts("cgro")[0]
+    table = counts("cgro", page="cgro.md")[0]
     rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", table)
     assert len(rows) == 4
     for row in rows:

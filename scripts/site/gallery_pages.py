@@ -42,7 +42,7 @@ def gallery(paper: str) -> str:
         "",
         f"Every figure with its claims. [The paper in one page](../{paper}.md)",
         "",
-        *outcomes.counts(paper),
+        *outcomes.counts(paper, page=f"gallery/{paper}.md"),
         *_index(paper),
         claim_cells.LEGEND,
         "",

@@ -238,7 +238,8 @@ SETUPS: dict[str, str] = {
     "report/leave.py": _RESULT,
     "report/measured.py": _RESULT,
     "report/printed.py": (
-        'from pathlib import Path\nPath("printed.toml").write_text(\'["benign/fig1/17a"]\\nprinted = "4"\\nvalue = 4.0\\n'
+        "from pathlib import Path\n"
+        'Path("printed.toml").write_text(\'["benign/fig1/17a"]\\nprinted = "4"\\nvalue = 4.0\\n'
         'where = "Figure 1"\')'
     ),
     "report/robustness.py": (
@@ -262,7 +263,8 @@ SETUPS: dict[str, str] = {
     ),
     "training/layers.py": "net = nn.Sequential(*model, nn.ReLU(), nn.Linear(3, 3))",
     "training/recipes/reading.py:recipe": (
-        'from pathlib import Path\nPath("mine.toml").write_text(\'recipe = "trades"\\nbeta = 3.0\\n\')'
+        "from pathlib import Path\n"
+        'Path("mine.toml").write_text(\'recipe = "trades"\\nbeta = 3.0\\n\')'
     ),
 }
 """Before those of a file, or of one name in it, after `COMMON`."""

@@ -14,6 +14,8 @@ from known import known_findings, known_papers
 
 from advlab import lab
 from advlab.core.progress import duration
+from advlab.lab import summary
+from advlab.lab.installed import installed_code
 from advlab.papers import ITEMS
 from advlab.report import Verdict
 from advlab.report.formatting import plural
@@ -108,12 +110,23 @@ def _decided(result: Mapping[str, Any]) -> Iterator[str]:
     yield '<details class="claims" markdown="1">'
     yield f"<summary>{many} {outcomes.tally(result['verdicts'])}</summary>"
     yield from ("", f"The stored run: {tables.ran(result)}.", "")
+    yield from _outdated(result["experiment"])
     yield from ('<div class="verdicts" markdown="1">', "", *_rows(result), "", "</div>", "")
     reached = tables.reached(result)
     if reached:
         yield from ("What the run assumes, and what it reached:", "")
         yield from (f"- {part}" for part in reached)
     yield from ("", "</details>", "")
+
+
+def _outdated(name: str) -> Iterator[str]:
+    """Whether the summary is of other cases than today's recipe, or by other code."""
+    file = ROOT / "results" / f"{name}.parquet"
+    if file.exists():
+        cases = (case.key() for case in lab.load(name).cases("laptop"))
+        found = summary.outdated(summary.read(file), cases, installed_code(name))
+        yield from (f"- *{words}*" for words in found)
+        yield ""
 
 
 def _rows(result: Mapping[str, Any]) -> Iterator[str]:

@@ -27,7 +27,10 @@ from advlab.papers import ITEMS
 ROOT = addresses.ROOT
 TYPESET = ("gallery/", "findings", "claims", "index", *ITEMS)
 """Pages whose formulas are typed with letters of a keyboard."""
+GUIDE = 2
+"""How much a guide counts in a search; other pages count 1, but for these:"""
 RANKS = {
+    "benchmarks": "boost: 0.5",
     "api/": "boost: 0.3",
     "gallery/": "boost: 0.5",
     "changelog": "boost: 0.5",
@@ -77,6 +80,8 @@ def on_page_markdown(markdown, page, config, files):
     uri = page.file.src_uri
     if page.file.generated_by:
         return markdown
+    if not uri.startswith(("findings", *ITEMS)):
+        page.meta.setdefault("search", {"boost": GUIDE})
     source = home_page.with_tiles(markdown) if uri == "index.md" else markdown
     text = addresses.relinked(plain(source), ROOT / "docs" / uri, uri)
     if uri == "index.md":

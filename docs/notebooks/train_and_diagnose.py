@@ -99,7 +99,7 @@ from advlab.measure.robust_gap import robust_gap
 few_train, few_test = [(a[:24], b[:24]) for a, b in (train, test)]
 gap = robust_gap(model, few_train, few_test, ball, attack=attack)
 flat = flatness(model, few_train, few_test, ball, draws=4, starts=1, climb=3)
-print(f"robust error, test less train: {float(gap.error_gap):.2f}")
+print(f"robust error, test less train, on 24 of each: {float(gap.error_gap):.2f}")
 print(f"sharpness around fresh inputs over that around training inputs: {float(flat.ratio):.2f}")
 
 # %% [markdown]

@@ -71,13 +71,7 @@ import altair as alt
 import polars as pl
 
 curve = advlab.curve(
-    model,
-    *test,
-    "linf",
-    box=(0, 1),
-    radii=[0.01, 0.02, 0.04, 0.06, 0.08, 0.1],
-    attack="fast",
-    certificates=bounds,
+    model, *test, "linf", box=(0, 1), radii=[0.01, 0.02, 0.04, 0.06, 0.08, 0.1], attack="fast"
 )
 points = [curve.at(eps) for eps in (0.0, *curve.radii)]
 table = pl.DataFrame(

@@ -199,5 +199,5 @@ def test_a_summary_says_whether_todays_recipe_made_it(store):
     assert len(summary.outdated(old, keys[1:], "0" * 16)) == 2
     summary.write(old.result, old.table, file)  # as those from before this was recorded
     assert summary.outdated(summary.read(file), keys, None) == [
-        "it is not recorded of which cases the summary is, and by which code"
+        "not recorded: of which cases the summary is, and by which code"
     ]

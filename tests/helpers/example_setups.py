@@ -145,6 +145,8 @@ SETUPS: dict[str, str] = {
     ),
     "lab/store.py": _RESULT + "\ncase = lab.load('generalization/fig5').cases('smoke', 2)[0]",
     "lab/summary.py": _RESULT,
+    "lab/summary.py:outdated": _RESULT + "\nfrom advlab.lab.summary import table, write\n"
+    'write(result, table(result, folder), Path("results/generalization/fig5.parquet"))',
     "lab/verify.py": _RESULT,
     "linear/adversarial_path.py": _ARRAYS,
     "linear/data_risks.py": _ARRAYS,

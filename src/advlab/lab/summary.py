@@ -234,7 +234,7 @@ def outdated(old: Summary, cases: Iterable[str], code: str | None) -> list[str]:
 def _made_otherwise(old: Summary, cases: Set[str], code: Set[str]) -> Iterator[str]:
     """What is not as it was when a summary was made; what is not known is said too."""
     if not old.cases or not old.code:
-        yield "it is not recorded of which cases the summary is, and by which code"
+        yield "not recorded: of which cases the summary is, and by which code"
         return
     if cases and cases != old.cases:
         both = len(cases & old.cases)

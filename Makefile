@@ -16,7 +16,7 @@ demo: .venv/.installed
 	@echo "  convergence/kernel_parity  what a tangent kernel can and cannot fit"
 	@echo "  cgro/phases                learn part of the signal, stall, memorise the rest"
 	@echo "  purification/pure_start    clean training adds dense mixtures to neurons, adversarial training removes them"
-	@echo "  benign/theory_regime       which lemmas of benign overfitting hold inside their assumptions; one claim is refuted"
+	@echo "  benign/theory_regime       which lemmas of benign overfitting hold inside their assumptions"
 	@echo "Next: .venv/bin/advlab list, docs/five-minutes.md, or the site: make docs"
 
 test: .venv/.installed

@@ -15,7 +15,7 @@ import re
 import sys
 import textwrap
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,10 @@ ROOT = Path(__file__).parent.parent
 PAPERS = ROOT / "src" / "advlab" / "papers"
 SCALES = ("laptop", "paper")
 """A smoke run decides nothing and has no place in a table."""
+
+WAITS, GONE = "not run anew yet", "withdrawn"
+"""What became of a changed claim that has no verdict now."""
+SAME = "Rules or words that changed while the outcome stayed:"
 
 SAMPLE = "generalization/fig5/4a"
 """The verdict that docs/start.md explains."""
@@ -82,7 +86,7 @@ def now(paper: str) -> dict[str, str]:
     """What became of each verdict that changed: its outcome, no run yet, or withdrawn."""
     found, here = verdicts(paper), claimed(paper)
     return {
-        id: found[id].words if id in found else "not run anew yet" if id in here else "withdrawn"
+        id: found[id].words if id in found else WAITS if id in here else GONE
         for id in changes(paper)
     }
 
@@ -176,26 +180,55 @@ def outcome(verdict: Verdict) -> str:
     return f"{mark}{verdict.words}{mark}"
 
 
+def moved(paper: str) -> dict[str, bool]:
+    """Of each verdict that `changes` lists, whether its outcome is another than it was.
+
+    A claim that had no verdict before has moved, and so has one that was withdrawn; one that was
+    not run anew has not.
+    """
+    after, before = now(paper), changes(paper)
+    return {id: _outcome(one["before"]) != _outcome(after[id]) and after[id] != WAITS
+            for id, one in before.items()}  # fmt: skip
+
+
+def _outcome(words: str) -> str:
+    """The outcome at the beginning of "supported at this size, 0.4 [0.3, 0.5]"."""
+    return next((one for one in (*OUTCOMES, GONE) if words.startswith(one)), "none")
+
+
 def changed(paper: str) -> str:
-    """Verdicts that are not what they were, with the reason."""
-    found, after = verdicts(paper), now(paper)
-    lines = ["| claim | before | now | why |", "|---|---|---|---|"]
-    for id, one in changes(paper).items():
+    """Outcomes that are not what they were, with the reason; then rules that changed otherwise."""
+    there = moved(paper)
+    parts = []
+    for is_moved, words in ((True, "Outcomes that moved:"), (False, SAME)):
+        ids = [id for id, one in there.items() if one is is_moved]
+        if ids:
+            parts.append("\n".join([words, "", *_changes(paper, ids)]))
+    return "\n\n".join(parts)
+
+
+def _changes(paper: str, ids: list[str]) -> Iterator[str]:
+    found, after, before = verdicts(paper), now(paper), changes(paper)
+    yield "| claim | before | now | why |"
+    yield "|---|---|---|---|"
+    for id in ids:
         value = f", {measured(found[id])}" if id in found else ""
-        row = (f"`{id}`", one["before"], after[id] + value, one["why"].replace("|", "\\|"))
-        lines.append("| " + " | ".join(row) + " |")
-    return "\n".join(lines)
+        why = in_cell(before[id]["why"])
+        yield f"| `{id}` | {before[id]['before']} | {after[id]}{value} | {why} |"
 
 
 def listed() -> str:
-    """All changes for the changelog: before and now; the reasons are in the papers' pages."""
+    """Moved outcomes for the changelog: before and now; the reasons are in the papers' pages."""
     lines = []
     for paper in papers():
-        after, before = now(paper), changes(paper)
+        there, after, before = moved(paper), now(paper), changes(paper)
+        rest = len(there) - sum(there.values())
         if before:
-            lines.append(f"- {paper}, reasons in src/advlab/papers/{paper}/README.md:")
+            also = f"; the rules of {rest} more changed, their outcomes did not" if rest else ""
+            lines.append(f"- {paper}, reasons in src/advlab/papers/{paper}/README.md{also}:")
         for id, one in before.items():
-            lines.append(f"  - `{id}`: {one['before'].split(',')[0]} -> {after[id]}")
+            if there[id]:
+                lines.append(f"  - `{id}`: {one['before'].split(',')[0]} -> {after[id]}")
     return "\n".join(lines)
 
 

@@ -29,7 +29,6 @@ ROOMS = [
     "report",
     "lab",
     "papers",
-    "diagnose",
     "testing",
     "cli",
 ]
@@ -56,6 +55,16 @@ def test_every_file_is_in_a_room_and_imports_only_from_earlier_rooms():
             if target in INNER and ROOMS.index(top_room(target)) > here:
                 upward.append(f"{module} imports {target}")
     assert upward == []
+
+
+def test_the_rooms_are_there_and_contributing_lists_them():
+    package = Path(__file__).parents[1] / "src" / "advlab"
+    there = {place.stem for place in package.iterdir() if not place.name.startswith((".", "_"))}
+    assert {*ROOMS} == there - {"py"}
+    text = (package.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    listed = re.search(r"Rooms in import order: (.*?)\.", text, re.DOTALL)
+    assert listed is not None
+    assert re.findall(r"\w+", listed[1]) == ROOMS
 
 
 def test_papers_do_not_import_each_other():

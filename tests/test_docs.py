@@ -14,7 +14,7 @@ from pathlib import Path
 
 import doc_commands
 import pytest
-from doc_blocks import KINDS, Command, blocks, commands, inline, sentences, shell, times
+from doc_blocks import KINDS, Command, blocks, commands, inline, sentences, shell, table_rows, times
 
 from advlab.cli import main
 
@@ -135,6 +135,26 @@ def test_every_block_of_a_page_is_marked(page):
     for block in blocks(text_of(page)):
         if block.kind == "toml":
             tomllib.loads(block.code)
+
+
+def torn(text: str) -> list[str]:
+    """The rows of tables that have not as many cells as their heads: what is over is not shown."""
+    rows = table_rows(text)
+    return [f"line {line}: {cells} cells, not {wanted}" for line, cells, wanted in rows
+            if cells != wanted]  # fmt: skip
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_row_of_a_table_has_as_many_cells_as_its_head(page):
+    assert torn(text_of(page)) == []
+
+
+def test_a_row_with_bars_that_are_not_escaped_is_found():
+    table = "| a | b |\n|---|:-:|\n"
+    assert torn(table + "| `\\|\\|x\\|\\|` | y |") == []
+    assert torn(table + "| `||x||` | y |") == ["line 3: 6 cells, not 2"]
+    assert torn(table + "| x |\n\nWords | and | more") == ["line 3: 1 cells, not 2"]
+    assert torn("```text\n" + table + "| x |\n```") == []
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -12,9 +12,13 @@ ROOT = Path(__file__).parents[1]
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 
-@pytest.fixture
-def fenced(monkeypatch):
+@pytest.fixture(autouse=True)
+def _site(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "scripts" / "site"))
+
+
+@pytest.fixture
+def fenced():
     from griffe_examples import fenced
 
     return fenced
@@ -49,7 +53,9 @@ def test_every_example_is_one_block_of_code_that_parses(fenced):
 
 def test_the_reference_is_read_with_the_extension():
     place = "scripts/site/griffe_examples.py"
-    assert f"extensions: [{place}]" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert f"extensions: [{place}, scripts/site/griffe_settings.py]" in (
+        ROOT / "mkdocs.yml"
+    ).read_text(encoding="utf-8")
     ball = griffe.load(
         "advlab.threats.ball",
         search_paths=[ROOT / "src"],
@@ -74,3 +80,42 @@ def test_what_is_printed_stays_below_its_prompt(fenced):
 def test_a_docstring_without_an_example_stays(fenced):
     text = "An Example: of words.\n\nArgs:\n    x: a tensor."
     assert fenced(text) == text
+
+
+def test_settings_have_their_types_and_defaults():
+    from griffe_settings import parameters
+
+    from advlab.attacks import PGD
+
+    found = {one.name: (one.annotation, one.default) for one in parameters(PGD)}
+    assert found["steps"] == ("PositiveInt", "20")
+    assert found["step_size"] == ("PositiveFloat", "0.1")
+    assert found["random_start"] == ("bool", "True")
+    assert list(found) == list(PGD.model_fields)
+
+
+def test_a_required_setting_has_no_default_and_a_factory_is_called():
+    from griffe_settings import parameters
+
+    from advlab.attacks import Transfer
+    from advlab.lab import About
+
+    found = {one.name: one for one in parameters(About)}
+    assert found["title"].default is None
+    assert found["reduced"].default == "{}"
+    inner = {one.name: one.annotation for one in parameters(Transfer)}
+    assert not any("SerializeAsAny" in str(one) for one in inner.values())
+
+
+def test_the_reference_lists_every_verb_and_no_helper():
+    from api_pages import pages, public
+
+    import advlab
+
+    front = pages()["api/advlab.md"][1]
+    assert re.findall(r"^- \[`advlab\.(\w+)`\]", front, re.MULTILINE) == sorted(advlab._OBJECTS)
+    assert public("advlab.attacks.base") == ["Loss", "Attacked", "Attack", "BestSoFar"]
+    assert public("advlab.lab.verify") == [], "not exported: imported from its module, shown whole"
+    attacks = pages()["api/attacks.md"][1]
+    assert "- BestSoFar" in attacks
+    assert "checked_call" not in attacks

@@ -107,7 +107,7 @@ def test_counts_say_in_each_cell_what_they_count():
 
     from advlab.report.page import OUTCOMES
 
-    table = counts("cgro")[0]
+    table = counts("cgro", page="cgro.md")[0]
     rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", table)
     assert len(rows) == 4
     for row in rows:
@@ -136,3 +136,53 @@ def test_a_frame_is_a_table_as_markdown_has_them():
         "| --- | ---: | ---: |",
         "| a\\|b | 0.1235 | 1234567 |",
     ]
+
+
+@pytest.mark.parametrize("paper", ITEMS)
+def test_a_paper_s_page_begins_with_the_paper_and_its_statements(paper):
+    import paper_pages
+
+    own = (ROOT / "docs" / f"{paper}.md").read_text(encoding="utf-8")
+    page = paper_pages.page(paper, own)
+    headings = re.findall(r"^## (.*)$", page, re.MULTILINE)
+    assert headings[0] == "The paper in one page"
+    assert headings[1] in ("From the paper to the code", "Where each statement is")
+    assert headings[2] == "Symbols"
+    assert headings[3] == "Findings"
+    assert page.count('<div class="stacked" markdown="1">') == 2
+    readme = (ROOT / f"src/advlab/papers/{paper}/README.md").read_text(encoding="utf-8")
+    assert {*re.findall(r"^## (.*)$", own, re.MULTILINE)} <= {*headings}
+    left = {*re.findall(r"^## (.*)$", readme, re.MULTILINE)} - {*headings}
+    assert left <= {"Verdicts", "Verdicts that changed", "What a laptop run decides"}
+    assert ".stacked tbody td { display: block" in (ROOT / "docs/assets/site.css").read_text(
+        "utf-8"
+    )
+
+
+def test_every_count_leads_to_as_many_claims():
+    import claims_pages
+    from outcomes import counts
+
+    from advlab.report.page import OUTCOMES
+
+    assert {*claims_pages.ORDER} == {*OUTCOMES}
+    page = claims_pages.page()
+    parts = re.findall(r"^##+ [^\n]*\{ #(\S+) \}$(.*?)(?=^##|\Z)", page, re.M | re.S)
+    sections = dict(parts)
+    for paper in ITEMS:
+        (table, _) = counts(paper, page=f"gallery/{paper}.md")
+        cells = re.findall(r'href="\.\./claims\.html#(\S+)">(\d+)</a>', table)
+        assert cells
+        for anchor, count in cells:
+            assert sections[anchor].count("\n- [") == int(count), anchor
+    (table, _) = counts(*ITEMS, page="index.md")
+    for anchor, count in re.findall(r'href="claims\.html#(\S+)">(\d+)</a>', table):
+        assert f"## {anchor.replace('-', ', ')}: {count} {{ #{anchor} }}" in page
+
+
+def test_a_gallery_says_what_was_asked_and_reached_of_assumptions():
+    import gallery_pages
+
+    page = gallery_pages.gallery("benign")
+    assert "- *not met*: Assumption 1. Asked: C >= 10" in page
+    assert "): not met" not in page

@@ -8,7 +8,7 @@
 # # Attack your model
 #
 # A small network on images of ten classes: the digits of MNIST where they are at hand (`advlab data fetch mnist`), generated
-# images of the same shape elsewhere. How wrong is it when each pixel may move by a little?
+# images of the same shape elsewhere. How wrong is it when each pixel may move by at most 0.02?
 
 # %%
 import torch
@@ -21,9 +21,12 @@ from advlab.models import SmallCNN
 from advlab.threats import Ball
 
 if present("mnist"):
-    x, y = advlab.data.resolve("mnist", split="train", limit=1600)
+    source, (x, y) = "MNIST", advlab.data.resolve("mnist", split="train", limit=1600)
 else:
+    source = "generated images of the shape of MNIST's"
     x, y = stand_in_images(1600, generator("images"), channels=1, side=28)
+print("data:", source)
+ball = Ball("linf", 0.02, box=(0, 1))
 train, test = (x[:1500], y[:1500]), (x[1500:1540], y[1500:1540])
 
 # %% [markdown]
@@ -38,7 +41,7 @@ print("test error:", float((model(test[0]).argmax(1) != test[1]).float().mean())
 # ## Adversarial examples in one line
 
 # %%
-found = advlab.attack(model, *test, eps=0.03)
+found = advlab.attack(model, *test, ball)
 print("examples that are wrong under attack:", int(found.broken.sum()), "of", len(test[1]))
 print("largest change of a pixel:", round(float((found.x - test[0]).abs().max()), 6))
 
@@ -49,7 +52,8 @@ print("largest change of a pixel:", round(float((found.x - test[0]).abs().max())
 # error of these examples lies between `robust_error` (found: a lower bound) and `certified_error` (not excluded: an upper bound).
 
 # %%
-result = advlab.evaluate(model, *test, Ball("linf", 0.02, box=(0, 1)), attack="fast")
+bounds = ["ibp", "crown_ibp", "crown"]
+result = advlab.evaluate(model, *test, ball, attack="fast", certificates=bounds)
 print(
     "clean",
     result.clean_error,
@@ -60,7 +64,7 @@ print(
 )
 
 # %% [markdown]
-# ## Over all radii
+# ## Over all radii, 0.02 among them
 
 # %%
 import altair as alt
@@ -74,6 +78,7 @@ table = pl.DataFrame(
     {"radius": p.eps, "at least": p.at_least, "at most": p.at_most} for p in points
 )
 chart = alt.Chart(table, width=420, height=240).encode(alt.X("radius", title="radius (linf)"))
+print("at 0.02:", curve.at(0.02).at_least, "to", curve.at(0.02).at_most)
 band = (
     chart.mark_area(opacity=0.3).encode(
         alt.Y("at least", title="robust error", scale=alt.Scale(domain=[0, 1])), alt.Y2("at most")

@@ -16,8 +16,7 @@ import copy
 import polars as pl
 import torch
 
-from advlab.papers.purification import measures
-from advlab.papers.purification.experiments._parts.presets import SparseProblem, scaled
+from advlab.papers.purification import SparseProblem, measures, scaled
 
 small = scaled(64)  # the preset of the figures at a quarter of their dimension
 small = small.model_copy(update={"data": small.data.model_copy(update={"n": 4000}), "width": 192})
@@ -25,13 +24,15 @@ problem = SparseProblem.draw(small, seeds=[0], stream="notebook", tests=300)
 
 # %% [markdown]
 # ## Start, clean training, adversarial training
+#
+# The second training goes on from the first one's network: its loss is that of attacked inputs.
 
 # %%
 networks = {"start": problem.networks()}
 networks["clean"] = copy.deepcopy(networks["start"])
 problem.train_clean(networks["clean"])
 networks["adversarial"] = copy.deepcopy(networks["clean"])
-problem.train_adversarial(networks["adversarial"])
+fitted = problem.train_adversarial(networks["adversarial"])
 
 # %% [markdown]
 # ## What an attack finds
@@ -85,8 +86,8 @@ alt.Chart(tiles, width=190, height=110).mark_rect().encode(
     alt.Color(
         "part",
         scale=alt.Scale(domain=[-1, 1], scheme="blueorange"),
-        title="part along the atom",
-        legend=alt.Legend(orient="bottom", titleLimit=0),
+        title=["part along", "the atom"],
+        legend=alt.Legend(orient="right"),
     ),
     column=alt.Column("network", sort=list(parts), title=None),
 )

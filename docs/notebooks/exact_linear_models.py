@@ -58,7 +58,7 @@ alt.Chart(pl.DataFrame(rows), width=420, height=240).mark_line().encode(
 # %% [markdown]
 # ## The population's optimum
 #
-# For Gaussian inputs and $y = \theta_0'x + $ noise the adversarial risk has a closed form, and a minimiser $\theta^*(\epsilon)$.
+# For Gaussian inputs and $y = \theta_0^\top x + \xi$ with noise $\xi$ the adversarial risk has a closed form, and a minimiser $\theta^*(\epsilon)$.
 
 # %%
 theta0 = np.array([1.0, 0.5, 0.0])

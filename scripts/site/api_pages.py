@@ -1,12 +1,17 @@
 """The reference: a page per room, from docstrings; a page per part of a paper."""
 
 import ast
+import inspect
 from collections.abc import Iterator
 from pathlib import Path
 
 from addresses import PACKAGE
 
 PARTS = ("data", "models", "theory", "measures", "reductions")
+EXAMPLES = (
+    "Examples import what they use of advlab. What they neither make nor import is yours: inputs "
+    "`x` and labels `y`, a network `model` or `net`, a threat set `ball`, a generator `rng`."
+)
 _SKIPPED = {"papers", "cli"}
 
 
@@ -41,8 +46,7 @@ def _front_door() -> str:
         "The verbs of everyday use. Everything else is imported from its room.",
         "",
     ]
-    for name in ("attack", "evaluate", "curve", "compare", "fit", "train"):
-        lines += [f"- [`advlab.{name}`]({_defined(name)})"]
+    lines += [f"- [`advlab.{name}`]({_defined(name)}): {_first_line(name)}" for name in _verbs()]
     rooms = [
         f"| [advlab.{place.stem}]({place.stem}.md) | {summary(place)} |"
         for place in sorted(PACKAGE.iterdir())
@@ -51,6 +55,13 @@ def _front_door() -> str:
         and (place.suffix == ".py" or (place / "__init__.py").exists())
     ]
     return "\n".join([*lines, "", "| room | what it holds |", "|---|---|", *rooms, ""])
+
+
+def _verbs() -> list[str]:
+    """What `import advlab` offers beside its rooms."""
+    import advlab
+
+    return sorted(advlab._OBJECTS)
 
 
 def _defined(name: str) -> str:
@@ -62,9 +73,16 @@ def _defined(name: str) -> str:
     return f"{room}.md#{found.__module__}.{found.__qualname__}"
 
 
+def _first_line(name: str) -> str:
+    import advlab
+
+    text = inspect.getdoc(getattr(advlab, name)) or ""
+    return " ".join(text.split("\n\n")[0].split())
+
+
 def _page(place: Path) -> str:
     dotted = ".".join(("advlab", *place.relative_to(PACKAGE).with_suffix("").parts))
-    lines = [f"# {dotted}", "", summary(place), ""]
+    lines = [f"# {dotted}", "", summary(place), "", EXAMPLES, ""]
     modules = list(_modules(place))
     if len(modules) > 3:
         lines += ["| module | what it holds |", "|---|---|"]
@@ -73,7 +91,43 @@ def _page(place: Path) -> str:
         lines += ["", f'<a id="{dotted}"></a>']
     for one, _ in modules:
         lines += ["", f"::: {one}"]
+        names = public(one)
+        if names:
+            listed = "".join(f"\n        - {name}" for name in names)
+            lines += ["    options:", f"      members:{listed}"]
     return "\n".join(lines) + "\n"
+
+
+def public(module: str) -> list[str]:
+    """The names of a module that a package above it exports, in their order; none for a module that
+    is imported from as it is, of which all is shown.
+
+    Args:
+        module: its dotted name.
+    """
+    file = PACKAGE.parent / (module.replace(".", "/") + ".py")
+    if not file.exists():
+        return []
+    above = [folder / "__init__.py" for folder in file.parents if PACKAGE in folder.parents]
+    exported = {name for one in above for name in _exports(one)}
+    return [name for name in _top_names(file) if name in exported]
+
+
+def _exports(file: Path) -> Iterator[str]:
+    """What a package re-exports by name, `from .x import Y as Y`."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            yield from (one.name for one in node.names if one.name == one.asname)
+
+
+def _top_names(file: Path) -> Iterator[str]:
+    """Classes, functions and variables of a module, in their order."""
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (one.id for one in targets if isinstance(one, ast.Name))
 
 
 def _modules(place: Path) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,7 @@ from advlab.cli import VERBS, _imported
 
 _CODE = re.compile(r"(`[^`]*`)")
 _PAGE = re.compile(r"\bdocs/([\w-]+\.md)")
-_OPTION = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
+_OPTION = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*|\$[A-Z_]+)")
 
 
 def page() -> str:
@@ -96,7 +96,7 @@ def _cell(text: str | None) -> str:
 
 
 def _coded(text: str) -> str:
-    """Options in a sentence as code, pages as links; what is code already stays."""
+    """Options and variables in a sentence as code, pages as links; what is code already stays."""
     return "".join(
         part if place % 2 else _PAGE.sub(r"[docs/\1](\1)", _OPTION.sub(r"`\1`", part))
         for place, part in enumerate(_CODE.split(text))

@@ -1,5 +1,6 @@
 """A gallery per paper: an index of small pictures, then every experiment with its claims."""
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import cache
 from itertools import groupby
@@ -14,11 +15,15 @@ from known import known_findings, known_papers
 
 from advlab import lab
 from advlab.core.progress import duration
+from advlab.lab import summary
+from advlab.lab.installed import installed_code
 from advlab.papers import ITEMS
-from advlab.report import Verdict
-from advlab.report.formatting import plural
+from advlab.report import Scope, Verdict
+from advlab.report.formatting import number, plural
 from advlab.report.prose import paragraphs
 
+_EMPHASIS = re.compile(r"(?<![\w*)])\*(\w[\w -]*\w)\*(?![\w*(])")
+"""A word that a docstring stresses; a star behind a letter is a formula's."""
 THUMB = (1.6, 360)
 """Width over height of a small picture, and its width in pixels."""
 
@@ -42,7 +47,7 @@ def gallery(paper: str) -> str:
         "",
         f"Every figure with its claims. [The paper in one page](../{paper}.md)",
         "",
-        *outcomes.counts(paper),
+        *outcomes.counts(paper, page=f"gallery/{paper}.md"),
         *_index(paper),
         claim_cells.LEGEND,
         "",
@@ -81,7 +86,8 @@ def _experiment(name: str) -> Iterator[str]:
     result = _stored(paper).get(name)
     heading = about.title if about.title.startswith(about.item) else f"{about.item}: {about.title}"
     heading = heading[:1].upper() + heading[1:]
-    first, end, rest = str(paragraphs(known.text)).replace("\n\n", "\n").partition("</p>\n")
+    text = _EMPHASIS.sub(r"<em>\1</em>", str(paragraphs(known.text)))
+    first, end, rest = text.replace("\n\n", "\n").partition("</p>\n")
     yield from ("", f"## {heading} {{ #{item} }}", "", first + end, "")
     yield from _drawn(name, bool(result))
     yield from (rest, "")
@@ -108,12 +114,34 @@ def _decided(result: Mapping[str, Any]) -> Iterator[str]:
     yield '<details class="claims" markdown="1">'
     yield f"<summary>{many} {outcomes.tally(result['verdicts'])}</summary>"
     yield from ("", f"The stored run: {tables.ran(result)}.", "")
+    yield from _outdated(result["experiment"])
     yield from ('<div class="verdicts" markdown="1">', "", *_rows(result), "", "</div>", "")
-    reached = tables.reached(result)
-    if reached:
-        yield from ("What the run assumes, and what it reached:", "")
-        yield from (f"- {part}" for part in reached)
+    scope = list(_scope(Scope(**result["scope"])))
+    if scope:
+        yield from ("What the claims assume, and what the run reached:", "", *scope)
     yield from ("", "</details>", "")
+
+
+def _scope(scope: Scope) -> Iterator[str]:
+    """An assumption per line: whether it is met, what is asked, what was reached."""
+    met = {True: "met", False: "not met", None: "unknown"}
+    for one in scope.assumptions:
+        reached = "" if one.reached is None else f" Reached: {number(one.reached)}."
+        yield f"- *{met[one.holds]}*: {one.name}. Asked: {one.condition}.{reached}"
+    if scope.reduced:
+        yield f"- *reduced*: {scope.reduced}"
+    if scope.looks:
+        yield f"- {plural(scope.looks, 'earlier look')}, on other seeds"
+
+
+def _outdated(name: str) -> Iterator[str]:
+    """Whether the summary is of other cases than today's recipe, or by other code."""
+    file = ROOT / "results" / f"{name}.parquet"
+    if file.exists():
+        cases = (case.key() for case in lab.load(name).cases("laptop"))
+        found = summary.outdated(summary.read(file), cases, installed_code(name))
+        yield from (f"- *{words}*" for words in found)
+        yield ""
 
 
 def _rows(result: Mapping[str, Any]) -> Iterator[str]:

@@ -1,6 +1,5 @@
 """Makes the site's generated pages, and reads our Markdown as GitHub does (mkdocs events)."""
 
-import re
 import sys
 from pathlib import Path
 
@@ -8,8 +7,10 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import addresses
 import api_pages
+import built_checks
 import cite_page
 import claim_cells
+import claims_pages
 import cli_page
 import finding_tables
 import gallery_pages
@@ -24,8 +25,18 @@ from prose_numbers import plain
 from advlab.papers import ITEMS
 
 ROOT = addresses.ROOT
-TYPESET = ("gallery/", "findings", "index", *ITEMS)
+TYPESET = ("gallery/", "findings", "claims", "index", *ITEMS)
 """Pages whose formulas are typed with letters of a keyboard."""
+GUIDE = 2
+"""How much a guide counts in a search; other pages count 1, but for these:"""
+RANKS = {
+    "benchmarks": "boost: 0.5",
+    "api/": "boost: 0.3",
+    "gallery/": "boost: 0.5",
+    "changelog": "boost: 0.5",
+    "claims": "exclude: true",
+}
+"""How generated pages count in a search, by how their addresses begin."""
 
 
 def on_config(config):
@@ -46,13 +57,22 @@ def on_files(files, config):
     made: dict[str, str | bytes] = {uri: text for uri, (_, text) in api_pages.pages().items()}
     made |= gallery_pages.pages() | home_page.pictures()
     made |= {"cli.md": cli_page.page(), "cite.md": cite_page.page()}
+    made |= {claims_pages.PAGE: claims_pages.page()}
     made |= notebook_pages.pages()
     for path, uri in addresses.PAGES.items():
         if path.endswith(".md") and path not in ("README.md", "benchmarks/peers/README.md"):
             made[uri] = addresses.relinked((ROOT / path).read_text("utf-8"), ROOT / path, uri)
     for uri, content in made.items():
+        if isinstance(content, str):
+            content = _ranked(uri, content)
         files.append(File.generated(config, uri, content=content))
     return files
+
+
+def _ranked(uri: str, text: str) -> str:
+    """A page with how much it counts in a search: below the guides, if it is a list of parts."""
+    rank = next((one for start, one in RANKS.items() if uri.startswith(start)), "")
+    return f"---\nsearch:\n  {rank}\n---\n\n{text}" if rank else text
 
 
 def on_page_markdown(markdown, page, config, files):
@@ -60,6 +80,8 @@ def on_page_markdown(markdown, page, config, files):
     uri = page.file.src_uri
     if page.file.generated_by:
         return markdown
+    if not uri.startswith(("findings", *ITEMS)):
+        page.meta.setdefault("search", {"boost": GUIDE})
     source = home_page.with_tiles(markdown) if uri == "index.md" else markdown
     text = addresses.relinked(plain(source), ROOT / "docs" / uri, uri)
     if uri == "index.md":
@@ -84,20 +106,7 @@ def on_page_content(html, page, config, files):
 
 
 def on_post_build(config):
-    """No page may ask a network for anything."""
-    asked = _asked(Path(config.site_dir))
-    if asked:
-        raise PluginError(f"pages that load from a network: {', '.join(asked[:5])}")
-
-
-def _asked(site: Path) -> list[str]:
-    """Scripts, styles, pictures and fonts that pages would fetch from elsewhere."""
-    loads = re.compile(
-        r"""<(?:script|img|iframe|source)\b[^>]*\ssrc=["']?(?:https?:)?//|"""
-        r"""<link\b[^>]*rel=["']?(?:stylesheet|preload)[^>]*href=["']?(?:https?:)?//"""
-    )
-    return [
-        page.relative_to(site).as_posix()
-        for page in site.rglob("*.html")
-        if loads.search(page.read_text(encoding="utf-8"))
-    ]
+    """No page may ask a network for anything, show a raw formula, or lead to nothing."""
+    found = built_checks.problems(Path(config.site_dir))
+    if found:
+        raise PluginError("\n".join([f"{len(found)} problems of pages:", *found[:20]]))

@@ -17,7 +17,9 @@ _TAGS = (
 )
 _ANGLE = re.compile(rf"<(?!!--|/?(?:{_TAGS})\b|https?:|autoref\b)")
 _CODE_SPAN = re.compile(r"(`+[^`]*`+)")
-_STARS = re.compile(r"`+[^`]*`+|\\\*|\*+")
+_INLINE = r"\$(?![\s$])((?:\\.|[^$\\`])+?)(?<!\s)\$(?!\d)"
+_BLOCK = r"\$\$(.+?)\$\$"
+_STARS = re.compile(rf"`+[^`]*`+|{_BLOCK}|{_INLINE}|\\\*|\*+")
 _ITEM = re.compile(r"( *)(?:[-*+]|\d+[.)]) ")
 _FENCE = re.compile(r"\s*(?:`{3,}|~{3,})")
 _QUIET = re.compile(r"(<(pre|code|math|script|style|svg)\b.*?</\2>|<[^>]+>)", re.DOTALL)
@@ -28,9 +30,8 @@ class Readable(Extension):
 
     def extendMarkdown(self, md: Markdown) -> None:
         md.preprocessors.register(_AsGitHub(md), "as_github", 31)
-        md.inlinePatterns.register(_Formula(r"\$\$(.+?)\$\$", md, "block"), "formula_block", 186)
-        md.inlinePatterns.register(_Formula(r"\$(?![\s$])((?:\\.|[^$\\`])+?)(?<!\s)\$(?!\d)", md),
-                                   "formula", 185)  # fmt: skip
+        md.inlinePatterns.register(_Formula(_BLOCK, md, "block"), "formula_block", 186)
+        md.inlinePatterns.register(_Formula(_INLINE, md), "formula", 185)
 
 
 class _AsGitHub(Preprocessor):
@@ -59,9 +60,11 @@ class _AsGitHub(Preprocessor):
 
 
 def _escaped(line: str, emphasis: list[str]) -> str:
+    row = line.lstrip().startswith("|")
     parts = _CODE_SPAN.split(_stars(line, emphasis))
     return "".join(
-        part if place % 2 else _ANGLE.sub("&lt;", part) for place, part in enumerate(parts)
+        (part.replace("\\|", "|") if row else part) if place % 2 else _ANGLE.sub("&lt;", part)
+        for place, part in enumerate(parts)
     )
 
 

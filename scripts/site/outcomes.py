@@ -4,7 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from html import escape
 
+import claims_pages
 import verdict_tables as tables
+from addresses import relative
 
 from advlab.report import Verdict
 from advlab.report.page import KINDS, OUTCOMES
@@ -44,10 +46,14 @@ def tally(verdicts: Sequence[Mapping[str, str]]) -> str:
     return f'<span class="bar" aria-hidden="true">{parts}</span><span class="tally">{words}</span>'
 
 
-def counts(*papers: str) -> list[str]:
+def counts(*papers: str, page: str) -> list[str]:
     """How many claims of some papers were decided how, by kind: a table in HTML.
 
-    Each cell names its column, which a narrow screen shows in it.
+    Each cell names its column, which a narrow screen shows in it, and leads to its claims.
+
+    Args:
+        papers: those that are counted together.
+        page: where the table stands.
     """
     found = [one for paper in papers for one in tables.verdicts(paper).values()]
     heads = "".join(f'<th scope="col">{badge(name)}</th>' for name in OUTCOMES)
@@ -56,7 +62,7 @@ def counts(*papers: str) -> list[str]:
         each = [one.outcome for one in found if one.kind == kind]
         cells = "".join(
             f'<td data-label="{name}" class="{"" if each.count(name) else "none"}">'
-            f"{each.count(name)}</td>"
+            f"{_linked(each.count(name), claims_pages.anchor(kind, name, papers), page)}</td>"
             for name in OUTCOMES
         )
         if each:
@@ -65,3 +71,8 @@ def counts(*papers: str) -> list[str]:
             )
     top = f'<thead><tr><th scope="col">kind</th>{heads}</tr></thead>'
     return [f'<table class="counts">{top}<tbody>{"".join(rows)}</tbody></table>', ""]
+
+
+def _linked(count: int, anchor: str, page: str) -> str:
+    where = relative(anchor, page).replace(".md", ".html")
+    return f'<a href="{where}">{count}</a>' if count else str(count)

@@ -10,6 +10,10 @@ from prose_numbers import plain
 
 from advlab.papers import EXPERIMENTS, ITEMS
 
+SYMBOLS = "Symbols"
+DISAGREE = "Where measurement and paper disagree, and why."
+LEADING = 2
+"""So many sections of a README come first: the paper in one page, and where its statements are."""
 _TABLES = re.compile(r"^(.*?)<!-- (verdicts|changes) -->\n.*?<!-- /\2 -->\n?", re.DOTALL)
 _ELSEWHERE = re.compile(r"<!-- elsewhere -->.*?<!-- /elsewhere -->\n*", re.DOTALL)
 
@@ -29,25 +33,40 @@ def page(paper: str, own: str) -> str:
         f"{about.by}. *{about.title}*. {about.venue}. [{about.url}]({about.url})",
         "",
     ]
-    lines += [about.story.strip(), "", *_counts(paper), "", rest.strip("\n"), ""]
-    for heading, text in _sections(paper):
-        lines += [f"## {heading}", "", text, ""]
-    found = list(_findings(paper, uri))
-    lines += (
-        ["## Findings", "", "Where measurement and paper disagree, and why.", "", *found]
-        if found
-        else []
-    )
+    opening, own_sections = _parts(rest)
+    lines += [about.story.strip(), "", *_counts(paper, uri), "", opening.strip("\n"), ""]
+    sections, found = list(_sections(paper)), list(_findings(paper, uri))
+    # First what the paper says and where it is in the code; its symbols when these are known.
+    sections[LEADING:LEADING] = [
+        *[one for one in own_sections if one[0] == SYMBOLS],
+        *([("Findings", "\n".join([DISAGREE, "", *found]))] if found else []),
+        *[one for one in own_sections if one[0] != SYMBOLS],
+    ]
+    for place, (heading, text) in enumerate(sections):
+        is_table = place == LEADING - 1 or heading == SYMBOLS
+        lines += [f"## {heading}", "", stacked(text) if is_table else text, ""]
     readme = paths_linked("\n".join(lines), PAPERS / paper, uri, ITEMS[paper])
     return readme + "\n"
 
 
-def _counts(paper: str) -> list[str]:
+def stacked(text: str) -> str:
+    """A section whose table stands as cards on a narrow screen."""
+    return f'<div class="stacked" markdown="1">\n\n{text}\n\n</div>'
+
+
+def _parts(text: str) -> tuple[str, list[tuple[str, str]]]:
+    """What stands before the first section, and the sections by their headings."""
+    opening, *rest = re.split(r"^## ", text, flags=re.MULTILINE)
+    sections = (one.partition("\n") for one in rest)
+    return opening, [(heading, body.strip()) for heading, _, body in sections]
+
+
+def _counts(paper: str, uri: str) -> list[str]:
     gallery = f"[gallery](gallery/{paper}.md)"
     return [
         f"What runs decided; every figure with its claims is in the {gallery}.",
         "",
-        *outcomes.counts(paper),
+        *outcomes.counts(paper, page=uri),
     ]
 
 
@@ -55,8 +74,7 @@ def _sections(paper: str) -> Iterator[tuple[str, str]]:
     """The sections of its README; what a table of verdicts stands in is left to the gallery."""
     source = PAPERS / paper / "README.md"
     text = plain(source.read_text(encoding="utf-8"))
-    for section in re.split(r"^## ", text, flags=re.MULTILINE)[1:]:
-        heading, _, body = section.partition("\n")
+    for heading, body in _parts(text)[1]:
         found = _TABLES.match(body)
         if found:
             intro = found[1].strip()
@@ -65,7 +83,7 @@ def _sections(paper: str) -> Iterator[tuple[str, str]]:
             there = f"The verdicts stand beside their figures in the [gallery](gallery/{paper}.md)."
             yield heading, f"{relinked(intro, source, f'{paper}.md')}\n\n{there}"
             continue
-        yield heading, relinked(body.strip(), source, f"{paper}.md")
+        yield heading, relinked(body, source, f"{paper}.md")
 
 
 def _findings(paper: str, uri: str) -> Iterator[str]:
@@ -87,4 +105,4 @@ def _anchor(claim: str, uri: str) -> str:
 
 def totals() -> str:
     """All papers' claims by kind and outcome, for the home page."""
-    return "\n".join(outcomes.counts(*ITEMS))
+    return "\n".join(outcomes.counts(*ITEMS, page="index.md"))

@@ -197,6 +197,8 @@ class LabelSmoothing:
         smoothing: the share of the target that is spread over all classes, in [0, 1).
 
     Example:
+        from advlab.losses import LabelSmoothing
+        from advlab.training import fit
         fit(net, x, y, steps=100, lr=0.1, loss=LabelSmoothing(0.1))
     """
 

@@ -126,3 +126,78 @@ def test_a_damaged_run_is_named(store, capsys):
     next(store.rglob("metrics.parquet")).write_bytes(b"nothing")
     assert verify() == 2
     assert "metrics.parquet is not what was written" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("old", "new"), [(8.33e-16, 8.05e-16), (0.0, 4e-13), (-1e-13, 1e-13)])
+def test_what_is_left_of_an_identity_is_rounding(store, capsys, old, new):
+    (file,) = store.glob("published/*.parquet")
+    known = summary.read(file)
+    small = known.table.with_columns(square=pl.lit(new))
+    plant(store, measured=new, low=new, high=new)
+    (path,) = store.rglob("result-laptop.json")
+    first, *rest = known.result.verdicts
+    planted = first.model_copy(update={"measured": old, "low": old, "high": old})
+    verdicts = {"verdicts": [planted, *rest]}
+    summary.write(
+        known.result.model_copy(update=verdicts), small.with_columns(square=pl.lit(old)), file
+    )
+    moved = summary.compare(summary.read(file), Result.read(path.read_bytes()), small)
+    assert (moved.numbers, moved.different) == (0, {})
+    assert verify() == 0
+    assert "toy/a" not in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("old", "new"), [(1e-11, 2e-11), (0.0, 1e-6), (1.0, 1.0 + 1e-8)])
+def test_what_is_more_than_rounding_has_moved(store, old, new):
+    (file,) = store.glob("published/*.parquet")
+    known = summary.read(file)
+    first, *rest = known.result.verdicts
+    before, after = (
+        known.result.model_copy(
+            update={"verdicts": [first.model_copy(update={"measured": one}), *rest]}
+        )
+        for one in (old, new)
+    )
+    summary.write(before, known.table.with_columns(square=pl.lit(old)), file)
+    moved = summary.compare(summary.read(file), after, known.table.with_columns(square=pl.lit(new)))
+    assert moved.numbers == 1
+    assert list(moved.different) == ["square"]
+
+
+def test_other_cases_and_other_code_are_told(store, capsys):
+    (file,) = store.glob("published/*.parquet")
+    old = summary.read(file)
+    assert len(old.cases) == 3
+    assert len(old.code) == 1
+    assert verify() == 0
+    assert "note" not in capsys.readouterr().out
+    ((result, folder),) = summary.results(store / "runs")
+    first, *others = result.runs
+    maker = result.made_by[0].model_copy(update={"code": "0" * 16})
+    changed = {"runs": {"f" * 16: "", **dict.fromkeys(others, "")}, "made_by": [maker]}
+    summary.write(result.model_copy(update=changed), summary.table(result, folder), file)
+    assert first not in summary.read(file).cases
+    assert verify("--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["compared"]
+    assert found["made_otherwise"] == [
+        "other cases: 2 of the summary's 3, and 1 more",
+        f"computed by other code: {'0' * 16} in the summary, {min(old.code)} here",
+    ]
+    assert verify() == 0
+    assert "note: toy: other cases: 2 of the summary's 3, and 1 more" in capsys.readouterr().out
+
+
+def test_a_summary_says_whether_todays_recipe_made_it(store):
+    (file,) = store.glob("published/*.parquet")
+    toy, old = lab.load("toy.py"), summary.read(file)
+    keys = [case.key() for case in toy.cases("laptop")]
+    assert summary.outdated(old, keys, toy.code("laptop")) == []
+    assert summary.outdated(old, keys, None) == []
+    assert summary.outdated(old, keys[1:], None) == [
+        "other cases: 2 of the summary's 3, and 0 more"
+    ]
+    assert len(summary.outdated(old, keys[1:], "0" * 16)) == 2
+    summary.write(old.result, old.table, file)  # as those from before this was recorded
+    assert summary.outdated(summary.read(file), keys, None) == [
+        "not recorded: of which cases the summary is, and by which code"
+    ]

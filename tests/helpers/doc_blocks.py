@@ -14,6 +14,8 @@ KINDS = ("python", "sh", "toml", "text")
 _MARKDOWN = MarkdownIt("commonmark")
 _SETUP = re.compile(r"<!-- setup\n(.*?)^-->", re.M | re.S)
 _NOT_RUN = re.compile(r"<!-- not run: .+ -->\s*$")
+_BAR = re.compile(r"(?<!\\)\|")
+_RULE = re.compile(r"\s*\|(\s*:?-+:?\s*\|)+\s*")
 _WORDS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _COUNTS = {"a": 1} | {word: count for count, word in enumerate(_WORDS, 1)}
 _UNITS = {"second": 1.0, "minute": 60.0, "hour": 3600.0}
@@ -84,6 +86,31 @@ def blocks(text: str) -> list[Block]:
             kind = ""
         before, not_run = kind, False
     return found
+
+
+def table_rows(text: str) -> Iterator[tuple[int, int, int]]:
+    """Line, cells and wanted cells of each row of the tables of a page, read as GitHub reads them.
+
+    A bar parts two cells in code too, where no backslash stands before it.
+    """
+    hidden = {
+        line
+        for token in _MARKDOWN.parse(text)
+        if token.type in ("fence", "code_block") and token.map
+        for line in range(*token.map)
+    }
+    lines, wanted = text.split("\n"), 0
+    for number, line in enumerate(lines):
+        if number in hidden or not line.strip().startswith("|"):
+            wanted = 0
+        elif wanted == 0 and _RULE.fullmatch("".join(lines[number + 1 : number + 2])):
+            wanted = _cells(lines[number + 1])
+        if wanted:
+            yield number + 1, _cells(line), wanted
+
+
+def _cells(row: str) -> int:
+    return len(_BAR.split(row.strip().removeprefix("|").removesuffix("|")))
 
 
 def commands(code: str, line: int = 1) -> Iterator[Command]:

@@ -55,6 +55,7 @@ OWN = {
 
 KEPT = {
     ("git", "clone"),
+    ("source", ".venv/bin/activate"),
     ("pre-commit", "install"),
     ("ruff", "check"),
     ("ruff", "format"),

@@ -75,3 +75,27 @@ def test_results_of_a_folder_are_taken_without_charts(script, tmp_path, monkeypa
     assert script.verdicts("benign") == {"benign/fig1/5E": verdict}
     row = "| `5E` | empirical | a \\| b | 0.5 [0.4, 0.6]<br><sub>r</sub> | **refuted** |"
     assert row in script.table("benign")
+
+
+def test_outcomes_that_moved_stand_before_rules_that_changed(script, monkeypatch):
+    before = ["refuted, 0.1", "supported, 1", "none", "supported, 0.2", "outside", "supported"]
+    after = ["supported", "supported at this size", "refuted", script.GONE, script.WAITS,
+             "undecided"]  # fmt: skip
+    ids = list("abcdef")
+    stored = {id: {"before": one, "why": "a | b"} for id, one in zip(ids, before, strict=True)}
+    monkeypatch.setattr(script, "changes", lambda paper: stored)
+    monkeypatch.setattr(script, "now", lambda paper: dict(zip(ids, after, strict=True)))
+    monkeypatch.setattr(script, "verdicts", lambda paper: {})
+    first, second = script.changed("cgro").split(script.SAME)
+    assert [line[3] for line in first.splitlines() if line.startswith("| `")] == list("acdf")
+    assert [line[3] for line in second.splitlines() if line.startswith("| `")] == list("be")
+    assert "| `a` | refuted, 0.1 | supported | a \\| b |" in first
+    monkeypatch.setattr(script, "papers", lambda: ["cgro"])
+    assert script.listed().splitlines() == [
+        "- cgro, reasons in src/advlab/papers/cgro/README.md; the rules of 2 more changed, "
+        "their outcomes did not:",
+        "  - `a`: refuted -> supported",
+        "  - `c`: none -> refuted",
+        "  - `d`: supported -> withdrawn",
+        "  - `f`: supported -> undecided",
+    ]

@@ -8,6 +8,7 @@ from .apgd import APGD as APGD
 from .autoattack import AutoAttack as AutoAttack
 from .base import Attack as Attack
 from .base import Attacked as Attacked
+from .base import BestSoFar as BestSoFar
 from .base import Loss as Loss
 from .baselines import Identity as Identity
 from .baselines import Random as Random

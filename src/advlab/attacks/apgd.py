@@ -29,6 +29,9 @@ class APGD(Attack):
         early_exit: Rows leave the batch once they are broken.
 
     Example:
+        >>> from advlab.attacks import APGD
+        >>> from advlab.core.randomness import generator
+        >>> from advlab.losses import ModelLoss, margin
         >>> attack = APGD(climb="dlr", target="most_likely", early_exit=True)
         >>> found = attack(ModelLoss(model, y, margin), x, ball, rng=generator("mine"))
         >>> broken = found.loss >= 0

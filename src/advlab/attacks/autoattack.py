@@ -40,6 +40,9 @@ class AutoAttack(Attack):
         queries: points that Square tries per example.
 
     Example:
+        from advlab.attacks import AutoAttack
+        from advlab.core.randomness import generator
+        from advlab.losses import ModelLoss, is_error, margin
         loss = ModelLoss(model, y, margin)
         found, results = AutoAttack().run(loss, x, ball, rng=generator("mine"))
         robust_error = is_error(found.loss).double().mean()

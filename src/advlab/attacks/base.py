@@ -75,6 +75,7 @@ class Attack(ExactConfig):
     """A way to search a threat set for inputs of high loss. A new attack writes `search` only.
 
     Example:
+        >>> from advlab.attacks import Attack
         >>> class RandomSearch(Attack):
         ...     tries: int = 100
         ...
@@ -130,6 +131,7 @@ class Attack(ExactConfig):
             loss, x, ball, rng: as in a call.
 
         Example:
+            from advlab.attacks import PGD
             moved = PGD(steps=10)(loss, x, ball, rng=0).x
             moved = PGD(steps=10).perturb(loss, x, ball, rng=0)  # the same for less
         """

@@ -11,6 +11,8 @@ class Identity(Attack):
     """No attack: the clean inputs and their loss.
 
     Example:
+        >>> from advlab.attacks import Identity
+        >>> from advlab.losses import ModelLoss, cross_entropy
         >>> clean = Identity()(ModelLoss(model, y, cross_entropy), x, ball, rng=rng).loss
     """
 
@@ -25,6 +27,8 @@ class Random(Attack):
         samples: How many draws per example.
 
     Example:
+        >>> from advlab.attacks import Random
+        >>> from advlab.losses import ModelLoss, cross_entropy
         >>> found = Random(samples=100)(ModelLoss(model, y, cross_entropy), x, ball, rng=rng)
     """
 

@@ -28,6 +28,8 @@ class BPDA(Attack):
         inner: The attack on the stand-in.
 
     Example:
+        >>> from advlab.attacks import BPDA, PGD
+        >>> from advlab.losses import ModelLoss, margin
         >>> attack = BPDA(inner=PGD(steps=50, restarts=2, climb="margin"))
         >>> found = attack(ModelLoss(quantised, y, margin), x, ball, rng=0)
         >>> broken = found.loss >= 0

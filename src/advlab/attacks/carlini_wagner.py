@@ -32,6 +32,8 @@ class CarliniWagner(Penalised):
         refinements: Steps of a last search between the nearest point and the clean input.
 
     Example:
+        >>> from advlab.attacks import CarliniWagner
+        >>> from advlab.losses import ModelLoss, margin
         >>> found = CarliniWagner().minimum(ModelLoss(model, y, margin), x, "l2", (0, 1), rng=rng)
     """
 

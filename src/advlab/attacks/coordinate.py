@@ -34,6 +34,9 @@ class CoordinateAscent(Attack):
         exhaustive: A set of at most so many points is searched through; 0 for none.
 
     Example:
+        >>> from advlab.attacks import CoordinateAscent
+        >>> from advlab.losses import ModelLoss, margin
+        >>> from advlab.threats import Ball, OneHot, Product
         >>> table = Product([(range(5), Ball("l2", 0.5)), (range(5, 8), OneHot([[0, 1, 2]]))])
         >>> found = CoordinateAscent()(ModelLoss(model, y, margin), x, table, rng=rng)
     """

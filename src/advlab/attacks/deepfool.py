@@ -22,6 +22,8 @@ class DeepFool(MinimumNorm):
         refinements: Steps of a last search between the point found and the clean input.
 
     Example:
+        >>> from advlab.attacks import DeepFool
+        >>> from advlab.losses import ModelLoss, margin
         >>> loss = ModelLoss(model, y, margin)
         >>> found = DeepFool().minimum(loss, x, "l2", box=(0, 1), rng=rng)
         >>> found.x, found.distance

@@ -23,6 +23,8 @@ class EAD(Penalised):
     of `CarliniWagner`.
 
     Example:
+        >>> from advlab.attacks import EAD
+        >>> from advlab.losses import ModelLoss, margin
         >>> found = EAD().minimum(ModelLoss(model, y, margin), x, "l1", (0, 1), rng=rng)
     """
 

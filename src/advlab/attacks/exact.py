@@ -18,6 +18,9 @@ class Exact(Attack):
     still a point of the set, is only a lower bound: that is said in a warning.
 
     Example:
+        >>> from advlab.attacks import Exact
+        >>> from advlab.losses import ModelLoss, squared
+        >>> from advlab.threats import Ball
         >>> loss = ModelLoss(lambda x: x @ w, y, squared)
         >>> worst = Exact()(loss, x, Ball(norm="linf", radius=0.1), rng=rng).loss
     """

@@ -32,6 +32,9 @@ class FAB(MinimumNorm):
         refinements: Steps of a last search between the nearest point and the clean input.
 
     Example:
+        >>> from advlab.attacks import FAB
+        >>> from advlab.losses import ModelLoss, margin
+        >>> from advlab.threats import Ball
         >>> loss = ModelLoss(model, y, margin)
         >>> distance = FAB(targets=9).minimum(loss, x, "linf", box=(0, 1), rng=rng).distance
         >>> broken = FAB()(loss, x, Ball(norm="linf", radius=0.1), rng=rng).loss >= 0

@@ -32,6 +32,9 @@ class FakeSignal(Attack):
         noise: How many patches after the signal the fake is, going round.
 
     Example:
+        >>> from advlab.attacks import FakeSignal
+        >>> from advlab.losses import ModelLoss, logistic
+        >>> from advlab.threats import Ball
         >>> attack = FakeSignal(direction=(1.0, 0.0, 0.0))
         >>> found = attack(ModelLoss(net, y, logistic), x, Ball(norm="l2", radius=1.0), rng=rng)
     """

@@ -22,6 +22,8 @@ class FGM(Attack):
             jump is the answer, whatever its loss.
 
     Example:
+        >>> from advlab.attacks import FGM
+        >>> from advlab.losses import ModelLoss, cross_entropy
         >>> found = FGM()(ModelLoss(model, y, cross_entropy), x, ball, rng=rng)
     """
 

@@ -21,6 +21,8 @@ class Grid(Attack):
         refinements: Steps of the ascent.
 
     Example:
+        >>> from advlab.attacks import Grid
+        >>> from advlab.threats import Ball
         >>> truth = Grid(points=10_000)(loss, x, Ball(norm="l2", radius=0.5), rng=rng).loss
     """
 

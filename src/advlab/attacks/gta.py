@@ -35,6 +35,9 @@ class GTA(Attack):
         norm_power: 2, or 1 as in the paper.
 
     Example:
+        >>> from advlab.attacks import GTA, SignalPatch
+        >>> from advlab.losses import ModelLoss, logistic
+        >>> from advlab.threats import Ball
         >>> attack = GTA(surrogate=SignalPatch(direction), gamma=0.8)
         >>> found = attack(ModelLoss(net, y, logistic), x, Ball(norm="l2", radius=1.0), rng=rng)
     """

@@ -39,6 +39,10 @@ class HopSkipJump(MinimumNorm):
         refinements: Steps of a last search between the nearest point and the clean input.
 
     Example:
+        >>> from advlab.attacks import HopSkipJump
+        >>> from advlab.losses import ModelLoss, margin
+        >>> from advlab.models import LabelsOnly
+        >>> from advlab.threats import Ball
         >>> loss = ModelLoss(LabelsOnly(predict, classes=10), y, margin)
         >>> found = HopSkipJump(queries=2000)(loss, x, Ball("l2", 0.5, box=(0, 1)), rng=0)
         >>> broken = found.loss >= 0

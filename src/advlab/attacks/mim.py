@@ -25,6 +25,8 @@ class MIM(GradientAscent):
     The other settings (restarts, jump, climb, target, early_exit, keep) are those of `PGD`.
 
     Example:
+        >>> from advlab.attacks import MIM
+        >>> from advlab.losses import ModelLoss, cross_entropy
         >>> found = MIM(decay=0.9)(ModelLoss(model, y, cross_entropy), x, ball, rng=rng)
     """
 

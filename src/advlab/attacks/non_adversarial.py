@@ -22,6 +22,8 @@ class Fixed(Attack):
         seed: Names the direction, the same for every input.
 
     Example:
+        >>> from advlab.attacks import Fixed
+        >>> from advlab.threats import Cap
         >>> moved = Fixed(seed=1)(loss, x, Cap(radius=0.1), rng=rng).x
     """
 
@@ -40,6 +42,7 @@ class Anti(Attack):
         inner: The attack that is turned round.
 
     Example:
+        >>> from advlab.attacks import PGD, Anti
         >>> easiest = Anti(inner=PGD(steps=50))(loss, x, ball, rng=rng).x
     """
 
@@ -60,6 +63,8 @@ class Switch(Attack):
         inner: The attack that is sent up or down.
 
     Example:
+        >>> from advlab.attacks import Switch
+        >>> from advlab.threats import Cap
         >>> found = Switch(grain=1e-3)(loss, x, Cap(radius=0.1), rng=rng)
     """
 

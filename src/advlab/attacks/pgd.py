@@ -27,6 +27,10 @@ class PGD(GradientAscent):
         keep: Return the "worst" point seen, or the "last" whatever its loss.
 
     Example:
+        >>> from advlab.attacks import PGD
+        >>> from advlab.core.randomness import generator
+        >>> from advlab.losses import ModelLoss, cross_entropy
+        >>> from advlab.threats import Ball
         >>> ball = Ball(norm="linf", radius=8 / 255, box=(0, 1))
         >>> loss = ModelLoss(model, y, cross_entropy)
         >>> found = PGD(steps=50, restarts=3)(loss, x, ball, rng=generator("mine"))

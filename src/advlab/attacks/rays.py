@@ -34,6 +34,10 @@ class RayS(MinimumNorm):
         refinements: Steps of a last search between the nearest point and the clean input.
 
     Example:
+        >>> from advlab.attacks import RayS
+        >>> from advlab.losses import ModelLoss, margin
+        >>> from advlab.models import LabelsOnly
+        >>> from advlab.threats import Ball
         >>> loss = ModelLoss(LabelsOnly(predict, classes=10), y, margin)
         >>> found = RayS(queries=1000)(loss, x, Ball("linf", 0.1, box=(0, 1)), rng=0)
         >>> broken = found.loss >= 0

@@ -46,6 +46,8 @@ class SmoothPGD(Attack):
         steps: How many gradients.
 
     Example:
+        >>> from advlab.attacks import SmoothPGD
+        >>> from advlab.losses import ModelLoss, cross_entropy
         >>> attack = SmoothPGD(sigma=0.25, samples=8)
         >>> found = attack(ModelLoss(model, y, cross_entropy), x, ball, rng=rng)
     """

@@ -33,6 +33,8 @@ class SPSA(Attack):
         climb_margin: Climb the margin where the loss is about classes.
 
     Example:
+        >>> from advlab.attacks import SPSA
+        >>> from advlab.losses import ModelLoss, margin
         >>> found = SPSA(samples=128)(ModelLoss(model, y, margin), x, ball, rng=rng)
     """
 

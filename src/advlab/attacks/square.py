@@ -43,6 +43,8 @@ class Square(Attack):
         climb_margin: Climb the margin where the loss is about classes.
 
     Example:
+        >>> from advlab.attacks import Square
+        >>> from advlab.losses import ModelLoss, margin
         >>> found = Square(queries=1000)(ModelLoss(model, y, margin), x, ball, rng=rng)
         >>> broken = found.loss >= 0
     """

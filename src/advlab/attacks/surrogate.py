@@ -26,6 +26,9 @@ class Surrogate(Attack):
             which takes one evaluation less: the move is the answer, whatever its loss.
 
     Example:
+        >>> from advlab.attacks import PGD, Surrogate
+        >>> from advlab.losses import ModelLoss, squared
+        >>> from advlab.threats import Ball
         >>> attack = Surrogate(xi=0.5, inner=PGD(random_start=False))
         >>> found = attack(ModelLoss(model, y, squared), x, Ball(norm="l2", radius=0.1), rng=rng)
     """

@@ -23,6 +23,8 @@ class Transfer(Attack):
         inner: The attack on it.
 
     Example:
+        >>> from advlab.attacks import Transfer
+        >>> from advlab.losses import ModelLoss, cross_entropy
         >>> found = Transfer(source=other)(ModelLoss(model, y, cross_entropy), x, ball, rng=rng)
     """
 

@@ -28,6 +28,8 @@ class Certificate(Config):
     network that can be read and every such set.
 
     Example:
+        >>> from advlab.certify import Crown
+        >>> from advlab.threats import Ball
         >>> bound = Crown().worst_margin(model, x, y, Ball("linf", 8 / 255, box=(0, 1)))
         >>> robust = bound < 0
     """

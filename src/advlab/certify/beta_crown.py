@@ -59,6 +59,8 @@ class BetaCrown(Certificate):
         only_sign: Stop as soon as it is known whether the margin can reach zero.
 
     Example:
+        >>> from advlab.certify import BetaCrown
+        >>> from advlab.threats import Ball
         >>> BetaCrown(seconds=60).worst_margin(network, x, y, Ball("linf", 0.02, box=(0, 1)))
     """
 

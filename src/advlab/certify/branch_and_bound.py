@@ -49,6 +49,8 @@ class BranchAndBound(Certificate):
         only_sign: Stop as soon as it is known whether the margin can reach zero.
 
     Example:
+        >>> from advlab.certify import BranchAndBound
+        >>> from advlab.threats import Ball
         >>> BranchAndBound(nodes=5000).worst_margin(two_layer, x, y, Ball("l2", 0.3))
     """
 

@@ -85,6 +85,8 @@ def certify(
         proved in how many seconds, and what there was no time for.
 
     Example:
+        >>> from advlab.certify import certify
+        >>> from advlab.threats import Ball
         >>> certified = certify(model, x, y, Ball("linf", 0.1), ["ibp", "crown"])
         >>> certified.robust.float().mean(), certified.tried
     """

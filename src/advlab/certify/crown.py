@@ -47,6 +47,8 @@ class CrownIBP(Certificate):
     smaller.
 
     Example:
+        >>> from advlab.certify import CrownIBP
+        >>> from advlab.threats import Ball
         >>> CrownIBP().worst_margin(model, x, y, Ball("linf", 8 / 255, box=(0, 1)))
     """
 
@@ -66,6 +68,8 @@ class Crown(Certificate):
         work: Multiplications per example at most; a larger network is refused.
 
     Example:
+        >>> from advlab.certify import Crown
+        >>> from advlab.threats import Ball
         >>> Crown().worst_margin(model, x, y, Ball("l2", 0.5))
     """
 

@@ -21,6 +21,8 @@ class IBP(Certificate):
     robust models (2018), arXiv:1810.12715.
 
     Example:
+        >>> from advlab.certify import IBP
+        >>> from advlab.threats import Ball
         >>> IBP().worst_margin(model, x, y, Ball("linf", 0.1)) < 0      # certified robust
     """
 

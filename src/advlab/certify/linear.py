@@ -17,6 +17,9 @@ class LinearExact(Certificate):
     maximum over the threat set is the set's support function at w_j - w_y.
 
     Example:
+        >>> from torch import nn
+        >>> from advlab.certify import LinearExact
+        >>> from advlab.threats import Ball
         >>> LinearExact().worst_margin(nn.Linear(784, 10), x, y, Ball("l2", 0.5, box=(0, 1)))
     """
 

@@ -24,6 +24,8 @@ class Lipschitz(Certificate):
     lies in larger balls of the other norms; the best of the chains in l1, l2 and linf counts.
 
     Example:
+        >>> from advlab.certify import Lipschitz
+        >>> from advlab.threats import Ball
         >>> Lipschitz().worst_margin(model, x, y, Ball("l2", 0.1))
     """
 

@@ -51,7 +51,11 @@ class Smoothed:
         votes: Noisy inputs that vote in a call.
 
     Example:
-        >>> vote = Smoothed(model, sigma=0.25).certify(x, n=10_000, rng=generator)
+        >>> import advlab
+        >>> from advlab.certify import Smoothed
+        >>> from advlab.core.randomness import generator
+        >>> from advlab.threats import Ball
+        >>> vote = Smoothed(model, sigma=0.25).certify(x, n=10_000, rng=generator("votes"))
         >>> robust = (vote.label == y) & (vote.radius > 0.5)
         >>> advlab.evaluate(Smoothed(model, sigma=0.25), x, y, Ball("l2", 0.5))
     """

@@ -35,6 +35,8 @@ class Smoothing(Certificate):
         seed: of the noise.
 
     Example:
+        >>> from advlab.certify import Smoothed, Smoothing
+        >>> from advlab.threats import Ball
         >>> smooth, ball = Smoothed(net, sigma=0.25), Ball("l2", 0.5)
         >>> robust = Smoothing(votes=100_000).worst_margin(smooth, x, y, ball) < 0
     """

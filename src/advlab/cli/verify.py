@@ -36,8 +36,8 @@ def verify(folder: Folder = Path("runs"), against: Against = None, as_json: AsJs
     counted and leave it at 0.
 
     With --against the results of laptop scale are compared, claim by claim and cell by cell, with
-    those that a summary holds; `results` of the repository is that of the published runs. The exit
-    code is 1 if a verdict moved.
+    those that a summary holds; `results` of the repository is that of the published runs. Notes say
+    where cases or code are others than the summary's. The exit code is 1 if a verdict moved.
 
     Examples:
 
@@ -106,6 +106,7 @@ def _moves(found: "Mapping[str, Moved]", unknown: list[str]) -> dict[str, object
                 for column, (share, largest) in one.different.items()
             },
             "note": one.note,
+            "made_otherwise": list(one.made),
         }
         for name, one in found.items()
     ]
@@ -117,6 +118,8 @@ def _print_moves(found: "Mapping[str, Moved]", unknown: list[str]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from ..lab.summary import number_moved
 
     console = Console()
     table = Table(box=None, pad_edge=False, header_style="dim")
@@ -138,9 +141,11 @@ def _print_moves(found: "Mapping[str, Moved]", unknown: list[str]) -> None:
             old, new = (
                 "no such claim" if side is None else _measured(side) for side in (row.a, row.b)
             )
-            if row.change != "none" or old != new:
+            if row.change in ("outcome", "only in A", "only in B") or number_moved(row):
                 print(f"{row.name}: {old} -> {new}")
                 print(f"    {row.claim}")
+        for words in one.made:
+            print(f"note: {one.pair.experiment}: {words}")
         for what, before, now in one.pair.differences:
             print(f"note: {one.pair.experiment}: {what} was {before or '-'}, is {now or '-'}")
     if unknown:

@@ -16,6 +16,8 @@ class Config(BaseModel):
     an `AdvlabError` of one line.
 
     Example:
+        from advlab.core.config import Config
+
         class Step(Config):
             size: float = 0.1
     """

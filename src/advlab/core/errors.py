@@ -10,6 +10,7 @@ class AdvlabError(ValueError):
         advice: what to do.
 
     Example:
+        from advlab.core.errors import AdvlabError
         raise AdvlabError("radius must be positive", -0.5, "0 means no attack: use Identity()")
     """
 

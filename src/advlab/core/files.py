@@ -40,6 +40,8 @@ def replacing(path: Path) -> Iterator[Path]:
         path: the file to replace or to make.
 
     Example:
+        from pathlib import Path
+        from advlab.core.files import replacing
         with replacing(Path("table.csv")) as part:
             part.write_text("x,y")
     """

@@ -34,6 +34,8 @@ def code_fingerprint(*sources: object) -> str:
         16 hexadecimal digits, the same for the same code in every process.
 
     Example:
+        from advlab.core.fingerprint import code_fingerprint
+        from advlab.papers.benign.experiments import fig1
         code_fingerprint(fig1.compute, fig1.Case)
     """
     found = definitions(*sources)

@@ -104,6 +104,7 @@ def differences(were: Mapping[str, str], now: Mapping[str, str]) -> str:
         now: the parts of the present call.
 
     Example:
+        from advlab.core.identity import differences
         differences(stored, now)  # "made with other data: y differs"
     """
     found: dict[str, list[str]] = {}

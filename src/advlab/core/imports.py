@@ -18,6 +18,7 @@ def imported(source: str) -> Any:
         source: "package.module:object" or "path/to/file.py:object"; objects may be nested (a.b).
 
     Example:
+        from advlab.core.imports import imported
         imported("my_nets:net")
     """
     place, _, name = source.rpartition(":")

@@ -53,6 +53,7 @@ def estimate(sample: Sample, statistic: str, level: float = CONFIDENCE) -> Estim
         The value and its interval; without a value, a note that says why there is none.
 
     Example:
+        from advlab.core.intervals import estimate
         estimate([0.9, 1.1, 1.0], "mean")  # value 1.0, low 0.75, high 1.25
     """
     values = numbers(sample)

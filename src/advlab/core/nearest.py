@@ -14,6 +14,7 @@ def nearest(name: object, known: Iterable[str]) -> str:
         known: the names there are.
 
     Example:
+        from advlab.core.nearest import nearest
         nearest("resnet_9", ["resnet9", "lenet5"])  # "did you mean resnet9?"
     """
     found = get_close_matches(str(name), list(known), n=1, cutoff=0.5)

@@ -25,6 +25,7 @@ class Progress:
         show: False shows nothing at all.
 
     Example:
+        from advlab.core.progress import Progress
         with Progress(len(batches), "training") as progress:
             for n, batch in enumerate(batches, 1):
                 step(batch)

@@ -19,6 +19,7 @@ def generator(*name: object) -> torch.Generator:
         name: what tells this stream of numbers from all others, written with `str`.
 
     Example:
+        from advlab.core.randomness import generator
         rng = generator("benign/fig1", "data", seed)
     """
     digest = hashlib.sha256("/".join(str(part) for part in name).encode()).digest()

@@ -28,6 +28,8 @@ class Registry(dict[str, Part], Generic[Part]):
         ours: the parts that come with advlab.
 
     Example:
+        from advlab.attacks import PGD, Attack
+        from advlab.core.registry import Registry
         ATTACKS = Registry("advlab.attacks", Attack, {"pgd": PGD})
         ATTACKS["theirs"]        # imports it now
     """

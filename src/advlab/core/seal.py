@@ -18,7 +18,11 @@ def seal(text: str) -> str:
         text: a JSON object with at least one member.
 
     Example:
-        write_text(path, seal(json.dumps({"error": 0.1})))
+        import json
+        from pathlib import Path
+        from advlab.core.files import write_text
+        from advlab.core.seal import seal
+        write_text(Path("error.json"), seal(json.dumps({"error": 0.1})))
     """
     body = text.rstrip().removesuffix("}").rstrip()
     return f'{body},\n "seal": "{sha256(body.encode())}"\n}}\n'

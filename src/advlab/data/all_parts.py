@@ -34,6 +34,7 @@ def all_parts(
         limit: the first so many examples of the training part.
 
     Example:
+        from advlab.data import all_parts
         train, validation, test = all_parts("photos")  # a folder with train/ and val/: test is None
     """
     train = resolve(source, split="train", directory=directory, limit=limit)

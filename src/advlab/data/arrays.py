@@ -37,6 +37,7 @@ class Arrays(_Pair):
         classes: the names of classes 0, 1, ..., in order.
 
     Example:
+        from advlab.data import cifar10
         cifar10.load(split="test").limit(100).classes[3]  # "cat"
     """
 

@@ -26,6 +26,8 @@ class Augmentation(ExactConfig):
     so a name gives the same images on every device. Type, device and memory layout of x are kept.
 
     Example:
+        from advlab.core.randomness import generator
+        from advlab.data import Augmentations, Crop, Flip
         augment = Augmentations(parts=(Crop(padding=4), Flip()))
         x = augment(x, rng=generator("augment", epoch))
     """

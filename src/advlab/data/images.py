@@ -36,6 +36,8 @@ class ImageFolder(Dataset):
         targets: the class of each image.
 
     Example:
+        import advlab
+        from advlab.data import ImageFolder
         advlab.evaluate(model, ImageFolder("photos/test", size=(32, 32)), ball=ball)
     """
 

@@ -67,6 +67,8 @@ def batches(x: Any, y: Any = None) -> DataBatches:
         y: the targets, one row per example.
 
     Example:
+        from torch.utils.data import DataLoader
+        from advlab.data import batches
         for x, y in batches(DataLoader(dataset, batch_size=100)):
             ...
     """

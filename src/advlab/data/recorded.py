@@ -33,6 +33,8 @@ def recorded(path: str | PathLike[str]) -> Path:
         The path.
 
     Example:
+        import polars
+        from advlab import data
         table = polars.read_csv(data.recorded("measured.csv"))
     """
     try:
@@ -52,6 +54,8 @@ def cached(load: Callable[P, T]) -> "Cached[P, T]":
         load: a function whose arguments are hashable, and whose readers record their files.
 
     Example:
+        from advlab.data import Arrays, cached, mnist
+
         @cached
         def zeros() -> Arrays:
             return mnist.load([0])

@@ -60,6 +60,7 @@ def resolve(
         any. Words as labels become classes in alphabetical order.
 
     Example:
+        from advlab.data import resolve
         train = resolve("cifar10", split="train", limit=1000)
         test = resolve("my_data:load", split="test")
     """

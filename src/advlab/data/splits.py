@@ -46,6 +46,7 @@ def split(
         AdvlabError: a part would be empty, or the train part would miss a class.
 
     Example:
+        from advlab.data import mnist, split
         train, validation, _ = split(mnist.load(), validation=5000, seed=1)
     """
     inputs.instance("data as Arrays", data, Arrays, "for example from_arrays(x, y)")

@@ -24,6 +24,8 @@ def stand_in_images(
         contrast: how far patterns reach from grey.
 
     Example:
+        from advlab.core.randomness import generator
+        from advlab.data.stand_in_images import stand_in_images
         train = stand_in_images(200, generator("train"))
     """
     if min(n, channels, side) < 1:

@@ -79,6 +79,7 @@ def attack(
         `.broken` None.
 
     Example:
+        import advlab
         adv = advlab.attack(model, x, y, eps=8 / 255)
         adv.broken.float().mean()
     """

@@ -95,6 +95,7 @@ def compare(a: Given[Evaluation], b: Given[Evaluation]) -> Comparison:
         interval, and where the true difference must lie.
 
     Example:
+        import advlab
         a, b = (advlab.evaluate(model, x, y, ball) for model in (first, second))
         print(advlab.compare(a, b))
     """

@@ -179,6 +179,7 @@ def curve(
         `robust_to`.
 
     Example:
+        import advlab
         found = advlab.curve(model, x, y, "linf", box=(0, 1), radii=[2 / 255, 4 / 255, 8 / 255])
         found.at(8 / 255).at_least, found.at(8 / 255).at_most
     """

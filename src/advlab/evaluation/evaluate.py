@@ -115,6 +115,8 @@ def evaluate(
         regression has `clean_loss`, `robust_loss` (a lower bound) and `certified_loss` instead.
 
     Example:
+        import advlab
+        from advlab.threats import Ball
         result = advlab.evaluate(model, x, y, Ball("linf", 8 / 255, box=(0, 1)))
         print(result)
     """

@@ -33,6 +33,8 @@ class Output:
         loss: the loss of a regression, "squared" or "absolute".
 
     Example:
+        import advlab
+        from advlab.evaluation import Output
         advlab.evaluate(model, x, y, ball, output=Output("regression", loss="absolute"))
     """
 

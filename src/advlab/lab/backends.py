@@ -30,7 +30,7 @@ _SECONDS_TO_STOP = 5.0
 @dataclass(frozen=True)
 class Ray:
     """A Ray cluster: the one at `address`, else the one that this process has joined, else
-    $RAY_ADDRESS, else a new one on this machine. Its workers see this machine's file system.
+    `$RAY_ADDRESS`, else a new one on this machine. Its workers see this machine's file system.
 
     Plain tasks, not joblib's Ray backend: that one gives no result before the last, lets Ray put
     all workers on one node (they claim no core), and a killed worker loses the whole call. A task

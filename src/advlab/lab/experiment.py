@@ -75,6 +75,7 @@ def load(source: str) -> Experiment:
             some: the conditions of the paper and what the runs reached of them.
 
     Example:
+        from advlab.lab import load
         load("benign/fig1").about.claims
     """
     if source.endswith(".py"):
@@ -137,6 +138,7 @@ def run(
         Verdicts, chart, settings, and where they came from.
 
     Example:
+        from advlab import lab
         lab.run("generalization/fig5", scale="smoke", out="runs").verdicts
     """
     if isinstance(experiment, str):

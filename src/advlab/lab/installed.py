@@ -35,6 +35,7 @@ def source_identity(source: str) -> str | None:
             whose code counts.
 
     Example:
+        from advlab.lab.installed import source_identity
         source_identity("my_nets:net")  # "code 1d2e93994f6c5e28"
     """
     if Path(source).is_file():

@@ -72,6 +72,7 @@ def shared(case: Case, compute: Callable[[Any], pl.DataFrame | Computed], name: 
         for those that `remembering` kept.
 
     Example:
+        from advlab import lab
         lab.shared(Training(seed=0), train, "trainings").arrays["weights"]
     """
     place = _place.get()

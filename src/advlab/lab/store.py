@@ -94,7 +94,9 @@ class Store:
         root: the folder; `open` makes it.
 
     Example:
-        Store(Path("runs/benign/fig1")).read(case).table
+        from pathlib import Path
+        from advlab.lab import Store
+        Store(Path("runs/generalization/fig5")).read(case).table
     """
 
     def __init__(self, root: Path):

@@ -1,8 +1,9 @@
 """The summary of a store: of each experiment one parquet file, small enough for a repository.
 
-It holds the experiment's table, of a long one every k-th row, and as metadata the result; also its
-chart, where the table that is kept cannot draw it. `compare` holds a new run against it: which
-verdicts moved, which numbers.
+It holds the experiment's table, of a long one every k-th row, and as metadata the result, the keys
+of its cases and the code that computed them; also its chart, where the table that is kept cannot
+draw it. `compare` holds a new run against it: which verdicts moved, which numbers. `outdated` says
+whether today's recipe and code are those it was made with.
 """
 
 import base64
@@ -10,7 +11,7 @@ import io
 import json
 import lzma
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,13 +22,16 @@ import polars as pl
 from ..core.errors import AdvlabError
 from ..core.files import replacing, sha256
 from ..report import Result
-from ..report.comparison import Pair, compared
+from ..report.comparison import Pair, Row, compared
 from .store import Corrupt, read_record
 from .sweep import with_settings
 
 LARGEST = 60_000
 """Bytes of a table that is kept whole; of a larger one only every k-th row is."""
 _SAME = 1e-9
+_ROUNDING = 1e-12
+"""Numbers that are no further apart are the same, however small they are: what is left of an
+identity in float64 is another 1e-16 in every run."""
 _LONGEST = 200
 _DIGITS = 6
 """Of the numbers in a chart, which tells five."""
@@ -43,12 +47,16 @@ class Summary:
         table: its rows, every `every`-th.
         every: 1 if all rows are there.
         rows: how many there were.
+        cases: the keys of its cases; none where they are not known.
+        code: the fingerprints of what computed them; none where they are not known.
     """
 
     result: Result
     table: pl.DataFrame
     every: int
     rows: int
+    cases: frozenset[str] = frozenset()
+    code: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -60,11 +68,13 @@ class Moved:
         different: of each column of the table, the share of its cells that differ by more than
             rounding, and the largest relative difference; only columns with such cells.
         note: why tables could not be compared, or nothing.
+        made: how the runs were made otherwise: other cases, other code.
     """
 
     pair: Pair
     different: dict[str, tuple[float, float]]
     note: str = ""
+    made: tuple[str, ...] = ()
 
     @property
     def verdicts(self) -> int:
@@ -74,16 +84,17 @@ class Moved:
     @property
     def numbers(self) -> int:
         """How many claims with the same verdict have another number, up to rounding."""
-        return sum(
-            row.change == "number"
-            or (
-                row.change == "none"
-                and row.a is not None
-                and row.b is not None
-                and _distance(row.a.measured, row.b.measured) > _SAME
-            )
-            for row in self.pair.rows
-        )
+        return sum(map(number_moved, self.pair.rows))
+
+
+def number_moved(row: Row) -> bool:
+    """Whether a claim has the same verdict and another number, up to rounding."""
+    if row.a is None or row.b is None or row.a.outcome != row.b.outcome:
+        return False
+    ends = ("measured", "low", "high")
+    numbers = [(getattr(row.a, end), getattr(row.b, end)) for end in ends]
+    far = [_distance(*both) > _SAME for both in numbers]
+    return far[0] or (row.change == "number" and any(far))
 
 
 def results(store: Path, scales: tuple[str, ...] = ("laptop",)) -> Iterator[tuple[Result, Path]]:
@@ -144,12 +155,15 @@ def write(result: Result, rows: pl.DataFrame, path: Path) -> None:
         path: the parquet file.
 
     Example:
+        from pathlib import Path
+        from advlab.lab.summary import table, write
         write(result, table(result, folder), Path("results") / f"{result.experiment}.parquet")
     """
     kept = _plain(rows)
     size = len(_parquet(kept, {}))
     every = 1 if size <= LARGEST else _prime(math.ceil(size / LARGEST))
     about = {"result": kept_result(result), "every": every, "rows": rows.height}
+    about |= {"cases": sorted(_cases(result)), "code": sorted(_code(result))}
     texts = {"advlab": json.dumps(about, ensure_ascii=False, separators=(",", ":"))}
     if result.chart and (every > 1 or kept.width < rows.width):
         texts["chart"] = _packed(result.chart)
@@ -170,7 +184,8 @@ def read(path: Path) -> Summary:
         rows, found = pl.read_parquet(path), whole_result(about["result"])
         if "chart" in texts:
             found = found.model_copy(update={"chart": _unpacked(texts["chart"])})
-        return Summary(found, rows, int(about["every"]), int(about["rows"]))
+        cases, code = (frozenset(about.get(name, ())) for name in ("cases", "code"))
+        return Summary(found, rows, int(about["every"]), int(about["rows"]), cases, code)
     except (OSError, ValueError, KeyError, lzma.LZMAError, pl.exceptions.PolarsError) as error:
         raise AdvlabError(f"the summary of an experiment in {path}", error) from None
 
@@ -184,8 +199,9 @@ def compare(old: Summary, result: Result, rows: pl.DataFrame) -> Moved:
         rows: its table.
     """
     (pair,) = compared([old.result], [result])
+    made = tuple(_made_otherwise(old, _cases(result), _code(result)))
     if rows.height != old.rows:
-        return Moved(pair, {}, f"{rows.height} rows, not {old.rows}: other settings")
+        return Moved(pair, {}, f"{rows.height} rows, not {old.rows}: other settings", made)
     here = _plain(rows).gather_every(old.every)
     gone = [name for name in old.table.columns if name not in here.columns]
     found = {
@@ -193,7 +209,49 @@ def compare(old: Summary, result: Result, rows: pl.DataFrame) -> Moved:
         for name in old.table.columns
         if name not in gone and (difference := _difference(old.table[name], here[name]))[0]
     }
-    return Moved(pair, found, f"columns that are gone: {', '.join(gone)}" if gone else "")
+    return Moved(pair, found, f"columns that are gone: {', '.join(gone)}" if gone else "", made)
+
+
+def outdated(old: Summary, cases: Iterable[str], code: str | None) -> list[str]:
+    """How a summary was made otherwise than today's recipe and code would make it, in words.
+
+    Args:
+        old: from `read`.
+        cases: the keys of the recipe's cases.
+        code: the fingerprint of the code that would compute them; None if nobody can say.
+
+    Example:
+        from pathlib import Path
+        from advlab import lab
+        from advlab.lab.summary import outdated, read
+        recipe = lab.load("generalization/fig5")
+        keys = [case.key() for case in recipe.cases("laptop")]
+        outdated(read(Path("results/generalization/fig5.parquet")), keys, recipe.code("laptop"))
+    """
+    return list(_made_otherwise(old, {*cases}, {code} if code else set()))
+
+
+def _made_otherwise(old: Summary, cases: Set[str], code: Set[str]) -> Iterator[str]:
+    """What is not as it was when a summary was made; what is not known is said too."""
+    if not old.cases or not old.code:
+        yield "not recorded: of which cases the summary is, and by which code"
+        return
+    if cases and cases != old.cases:
+        both = len(cases & old.cases)
+        yield f"other cases: {both} of the summary's {len(old.cases)}, and {len(cases) - both} more"
+    if code and code != old.code:
+        was, now = (", ".join(sorted(one)) for one in (old.code, code))
+        yield f"computed by other code: {was} in the summary, {now} here"
+
+
+def _cases(result: Result) -> set[str]:
+    """The keys of the cases of a result, those that failed included."""
+    failed = (json.dumps(one.case, sort_keys=True, separators=(",", ":")) for one in result.failed)
+    return {*result.runs} | {sha256(text.encode())[:16] for text in failed}
+
+
+def _code(result: Result) -> set[str]:
+    return {maker.code for maker in result.made_by}
 
 
 def kept_result(result: Result) -> dict[str, Any]:
@@ -267,7 +325,8 @@ def _difference(old: pl.Series, new: pl.Series) -> tuple[float, float]:
     large = np.maximum(np.abs(a), np.abs(b))
     scale = np.maximum(large, 1e-6 * np.nanmax(large, initial=0.0))  # what is nearly 0 is rounding
     with np.errstate(invalid="ignore", divide="ignore"):
-        far = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b) / scale)
+        near = np.abs(a - b) <= _ROUNDING
+        far = np.where(near | (a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b) / scale)
     far = np.nan_to_num(far, nan=math.inf, posinf=math.inf)
     return float((far > _SAME).mean()), float(far.max(initial=0.0))
 
@@ -275,7 +334,7 @@ def _difference(old: pl.Series, new: pl.Series) -> tuple[float, float]:
 def _distance(a: float | None, b: float | None) -> float:
     if a is None or b is None:
         return 0.0 if a is b else math.inf
-    if a == b or (math.isnan(a) and math.isnan(b)):
+    if a == b or abs(a - b) <= _ROUNDING or (math.isnan(a) and math.isnan(b)):
         return 0.0
     distance = abs(a - b) / max(abs(a), abs(b))
     return math.inf if math.isnan(distance) else distance

@@ -98,7 +98,12 @@ def sweep(
         The table of all cases in their order, what failed, and the seconds of computing.
 
     Example:
-        swept = sweep([Case(size=n) for n in (10, 20)], compute, "runs/sizes", jobs=2)
+        from advlab.lab import Case, sweep
+
+        class Size(Case):
+            size: int
+
+        swept = sweep([Size(size=n) for n in (10, 20)], compute, "runs/sizes", jobs=2)
     """
     where = backend_of(backend, jobs, address, Limits(timeout, memory, retries))
     store = Store(Path(folder).absolute())

@@ -69,6 +69,7 @@ def verify(folder: Path | str) -> list[Checked]:
         AdvlabError: there is nothing to check.
 
     Example:
+        from advlab.lab.verify import verify
         [problem for checked in verify("runs") for problem in checked.problems]
     """
     root = Path(folder)

@@ -73,6 +73,7 @@ def adversarial_path(
         settings: delta, l1, l2, fit_intercept, sample_weight, scales, as in `solve_linear`.
 
     Example:
+        from advlab.linear import adversarial_path
         adversarial_path(x, y, [0.01, 0.1, 1.0]).coefs
     """
     begin = time.perf_counter()

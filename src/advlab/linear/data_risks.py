@@ -28,6 +28,7 @@ def robust_losses(
             the attacked margin is at most 0.
 
     Example:
+        from advlab.linear import robust_losses
         robust_losses(coef, b, x, y, 0.1, "linf").mean()
     """
     model, design, target = vector("coef", coef), _design(x), vector("y", y)
@@ -64,6 +65,8 @@ def population_risk(
         intercept: b.
 
     Example:
+        from advlab.linear import population_risk
+        from advlab.threats import Ball
         population_risk([0.5], [1.0], 1.0, Ball("l2", 0.1), loss="absolute")
     """
     norm, radius = ball_of(ball)

@@ -33,6 +33,7 @@ def default_eps(
         settings: fit_intercept, sample_weight, scales, as there.
 
     Example:
+        from advlab.linear import default_eps
         default_eps(x, y, "linf")
     """
     return default_eps_of(prepare(x, y, norm=norm, loss=loss, **settings), draws, seed)

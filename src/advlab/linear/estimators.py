@@ -106,6 +106,7 @@ class AdversarialRegressor(RegressorMixin, _LinearEstimator):
     `method_`, `fit_time_`.
 
     Example:
+        from advlab.linear import AdversarialRegressor
         AdversarialRegressor(norm="linf", eps=0.1).fit(X, y).coef_
     """
 
@@ -167,6 +168,7 @@ class AdversarialClassifier(ClassifierMixin, _LinearEstimator):
         multi_class: "joint" or "ovr".
 
     Example:
+        from advlab.linear import AdversarialClassifier
         AdversarialClassifier(norm="linf", eps=0.1).fit(X, y).score(X, y)
     """
 

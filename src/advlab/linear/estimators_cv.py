@@ -83,6 +83,7 @@ class AdversarialRegressorCV(_ChoosesRadius, AdversarialRegressor):
     Fitted, besides: `best_eps_`, `eps_grid_`, `scores_` (radii, folds), `attack_eps_`.
 
     Example:
+        from advlab.linear import AdversarialRegressorCV
         AdversarialRegressorCV(norm="linf", attack_eps=0.1).fit(X, y).best_eps_
     """
 
@@ -134,6 +135,7 @@ class AdversarialClassifierCV(_ChoosesRadius, AdversarialClassifier):
     Fitted, besides: `best_eps_`, `eps_grid_`, `scores_` (radii, folds), `attack_eps_`.
 
     Example:
+        from advlab.linear import AdversarialClassifierCV
         AdversarialClassifierCV(norm="linf", attack_eps=0.1).fit(X, y).best_eps_
     """
 

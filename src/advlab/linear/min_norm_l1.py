@@ -22,6 +22,8 @@ def min_norm_l1(x: Any, y: ArrayLike) -> Array:
         theta (d,), with exact zeros.
 
     Example:
+        import numpy as np
+        from advlab.linear import min_norm_l1
         np.abs(min_norm_l1(x, y)).sum()
     """
     edge = _interpolation(prepare(x, y, fit_intercept=False))

@@ -53,6 +53,8 @@ def optimal(
         The minimiser `.theta`, its risk `.risk` and the ridge parameter `.kappa`.
 
     Example:
+        from advlab.linear import optimal
+        from advlab.threats import Ball
         optimal([1.0] * 10, 1.0, Ball(norm="l2", radius=0.5)).risk  # 5.385
     """
     norm, radius = ball_of(ball)

@@ -100,6 +100,8 @@ def adversarial_risk(
         One value per row of theta.
 
     Example:
+        from advlab.linear import adversarial_risk
+        from advlab.threats import Ball
         adversarial_risk([0.5, 0.5], [1.0, 1.0], 1.0, Ball(norm="l2", radius=0.1))
     """
     norm, radius = ball_of(ball)

@@ -169,6 +169,7 @@ def empirical_minimiser(
         The minimiser `.theta`, its risk `.value`, and a bound `.gap` on what it is above the least.
 
     Example:
+        from advlab.linear import empirical_minimiser
         empirical_minimiser(x, y, 0.3).theta
     """
     design, target = check_samples(x, y)

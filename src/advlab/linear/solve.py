@@ -232,6 +232,7 @@ def solve_linear(
         comes with a warning.
 
     Example:
+        from advlab.linear import solve_linear
         solve_linear(x, y, 0.1, "linf").coef
     """
     begin = time.perf_counter()
@@ -324,6 +325,7 @@ def thresholds(x: Any, y: ArrayLike, norm: str | float = "linf", **settings: Any
         settings: loss, delta, l1, l2, fit_intercept, sample_weight, scales, as there.
 
     Example:
+        from advlab.linear import thresholds
         thresholds(x, y, "linf").zero
     """
     ready = prepare(x, y, norm=norm, **settings)

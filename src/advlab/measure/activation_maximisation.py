@@ -68,6 +68,7 @@ def maximise_activation(
         The images, where the model is.
 
     Example:
+        from advlab.measure.activation_maximisation import maximise_activation
         images = maximise_activation(model, "layers.3", range(12), (3, 32, 32), steps=200)
     """
     chosen("unit", unit, ("mean", "centre"))

@@ -63,6 +63,7 @@ def activation_sparsity(
         By name, in the order of the network. A layer that runs more than once counts every time.
 
     Example:
+        from advlab.measure.activation_sparsity import activation_sparsity
         for name, layer in activation_sparsity(model, x).items():
             print(name, layer.share, layer.dead)
     """

@@ -70,6 +70,8 @@ def attack_difference(
         rng: where starts come from; a whole number is a seed.
 
     Example:
+        from advlab.measure.attack_difference import attack_difference
+        from advlab.threats import Ball
         found = attack_difference(model, x, y, Ball("l2", 0.5, box=(0, 1)))
         found.relative.mean(), (found.random / found.radius).mean()
     """
@@ -116,6 +118,8 @@ def surrogate_shrinkage(
         batch: rows at a time; all at once if left out.
 
     Example:
+        from advlab.measure.attack_difference import surrogate_shrinkage
+        from advlab.threats import Ball
         surrogate_shrinkage(model, x, y, Ball("l2", 3), xi=1e-3).median()  # 1: xi does nothing
     """
     scalar("xi", xi)

@@ -58,11 +58,14 @@ class Recorder:
         projection: the set around the model's weights now that the loop keeps to, if it does.
 
     Example:
+        from advlab.attacks import PGD
+        from advlab.losses import ModelLoss, cross_entropy
+        from advlab.measure.audit import Recorder
         recorder = Recorder(model, goal, loss="cross_entropy")
         for x, y in batches:
             moved = PGD()(ModelLoss(model, y, cross_entropy), x, ball, rng=rng).x
             optimizer.zero_grad()
-            loss = cross_entropy(model(moved), y)
+            loss = cross_entropy(model(moved), y).mean()
             loss.backward()
             recorder.step(moved, y, lr=0.1, value=loss)  # after backward, before the step
             optimizer.step()
@@ -294,6 +297,8 @@ class Audit(Hook):
         projection: the set that the run is meant to project on; W* must lie in it.
 
     Example:
+        from advlab.measure.audit import Audit
+        from advlab.training import Project, fit
         audit = Audit(goal, projection=ball)
         fit(net, x, y, steps=100, lr=0.1, ball=cap, hooks=[audit, Project(ball)])
         print(audit.report())

@@ -34,6 +34,7 @@ def layer_weights(snapshot: Snapshot, layer: str) -> Float[Tensor, "m d"]:
         layer: the layer's name, as `named_modules` gives it.
 
     Example:
+        from advlab.measure.correlations import layer_weights
         layer_weights(model, "layers.0").shape  # (64, 3 * 11 * 11)
     """
     named = snapshot.state_dict() if isinstance(snapshot, nn.Module) else snapshot
@@ -63,6 +64,7 @@ def alive(weight: Float[Tensor, "*R m d"], share: float = ALIVE) -> Bool[Tensor,
         share: of the longest neuron's length, by default a fifth, a convention of ours.
 
     Example:
+        from advlab.measure.correlations import alive, layer_weights
         alive(layer_weights(model, "fc1")).sum()
     """
     length = weight.norm(dim=-1)
@@ -78,6 +80,7 @@ def theta(a: Float[Tensor, "*R m d"], b: Float[Tensor, "*R m d"]) -> Float[Tenso
         b: the same neurons at another time.
 
     Example:
+        from advlab.measure.correlations import layer_weights, theta
         theta(layer_weights(start, "fc1"), layer_weights(model, "fc1")).mean()
     """
     return (unit(a) * unit(b)).sum(-1).abs()
@@ -99,6 +102,7 @@ def absolute_cosines(a: Float[Tensor, "m d"], b: Float[Tensor, "n d"]) -> Float[
         b: one row per neuron of the same inputs.
 
     Example:
+        from advlab.measure.correlations import absolute_cosines
         absolute_cosines(w, w).fill_diagonal_(0).amax(1)  # the most similar other neuron
     """
     return (unit(a) @ unit(b).mT).abs()
@@ -150,6 +154,7 @@ def neuron_correlations(
         share: a neuron is alive if longer than this share of the longest.
 
     Example:
+        from advlab.measure.correlations import neuron_correlations
         moved = neuron_correlations(clean, robust, "layers.0")
         control = neuron_correlations(clean, longer_clean, "layers.0")
         moved.mean, control.mean
@@ -192,6 +197,7 @@ def pair_correlations(
         share: a neuron is alive if longer than this share of the longest.
 
     Example:
+        from advlab.measure.correlations import pair_correlations
         pair_correlations(model, "layers.0").below  # of the paper: most pairs are below 0.2
     """
     w = layer_weights(snapshot, layer).cpu()
@@ -225,6 +231,8 @@ def stage_correlations(
         mean theta of unrelated neurons (`others`), and how many neurons are alive.
 
     Example:
+        import polars
+        from advlab.measure.correlations import stage_correlations
         rows = stage_correlations({"start": w0, "clean": w, "robust": w1, "control": w2}, ["conv1"])
         polars.DataFrame(rows)
     """

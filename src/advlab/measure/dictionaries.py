@@ -36,6 +36,7 @@ class DenseDictionary(Dictionary):
         atoms: one per row.
 
     Example:
+        from advlab.measure.dictionaries import DenseDictionary
         DenseDictionary(model.fc1.weight.detach().view(-1, 1, 28, 28))
     """
 
@@ -61,6 +62,7 @@ class ConvolutionalDictionary(Dictionary):
         padding: of the convolution.
 
     Example:
+        from advlab.measure.dictionaries import ConvolutionalDictionary
         ConvolutionalDictionary.of(model.conv1)
     """
 

@@ -77,6 +77,8 @@ def flatness(
             are searched alike, or their ratio would compare searches.
 
     Example:
+        from advlab.measure.flatness import flatness
+        from advlab.threats import Ball
         found = flatness(model, (x, y), (x_test, y_test), Ball("linf", 8 / 255), draws=8, starts=2)
         found.ratio
     """

@@ -81,6 +81,8 @@ def loss_change(
         One row per radius, one column per example, on the CPU.
 
     Example:
+        from advlab.measure.loss_change import loss_change
+        from advlab.threats import Ball
         found = loss_change(model, x, y, Ball("linf", 8 / 255, box=(0, 1)), [2 / 255, 8 / 255])
         found.low.mean(1), found.high.mean(1)  # the bracket of dloss over the radii
     """
@@ -165,6 +167,8 @@ def worst_margins(
         certificates: the least of their bounds counts.
 
     Example:
+        from advlab.measure.loss_change import worst_margins
+        from advlab.threats import Ball
         worst_margins(model, x, y, [Ball("linf", r) for r in (0.1, 0.2)]) < 0  # proved robust
     """
     able = [one for one in certificates if y.ndim == 1 and _takes(one, model, sets, x)]

@@ -100,6 +100,8 @@ def robust_gap(
         rng: where random starts come from; a whole number is a seed.
 
     Example:
+        from advlab.measure.robust_gap import robust_gap
+        from advlab.threats import Ball
         gap = robust_gap(model, (x, y), (x_test, y_test), Ball("linf", 8 / 255, box=(0, 1)))
         gap.loss_gap, gap.error_gap, gap.error_bracket
     """

@@ -90,6 +90,8 @@ def input_sharpness(
         One value per row of each quantity.
 
     Example:
+        from advlab.measure.sharpness import input_sharpness
+        from advlab.threats import Ball
         found = input_sharpness(model, x, y, Ball("linf", 8 / 255))
         found.steepest, found.steepest_bound  # the bracket
     """

@@ -66,6 +66,8 @@ def sharpness_over_radii(
             steps of a climb.
 
     Example:
+        from advlab.measure.sharpness_curve import sharpness_over_radii
+        from advlab.threats import Ball
         curve = sharpness_over_radii(model, x, y, Ball("linf", 0.1), [0.05, 0.1, 0.2], draws=8)
         curve.low.mean(1)  # one number per radius, as in the figure
     """

@@ -67,6 +67,8 @@ def sparse_reconstruction(
         start: the codes to start from, zero if left out.
 
     Example:
+        from advlab.measure.dictionaries import ConvolutionalDictionary
+        from advlab.measure.sparse_reconstruction import sparse_reconstruction, zero_mean
         W = ConvolutionalDictionary.of(model.conv1).normalised()
         found = sparse_reconstruction(W, zero_mean(x), lam=0.4)
         found.error.mean(), found.share.mean(), found.gap.max()
@@ -176,6 +178,7 @@ def largest_weight(dictionary: Dictionary, x: Float[Tensor, "n *shape"]) -> Floa
         x: images, one row each.
 
     Example:
+        from advlab.measure.sparse_reconstruction import largest_weight, sparse_reconstruction
         sparse_reconstruction(W, x, lam=0.1 * largest_weight(W, x))
     """
     W, x = _fitted(dictionary, x)
@@ -189,6 +192,7 @@ def zero_mean(x: Float[Tensor, "n channels *places"]) -> Float[Tensor, "n channe
         x: images.
 
     Example:
+        from advlab.measure.sparse_reconstruction import lasso_path, zero_mean
         lasso_path(W, zero_mean(x))
     """
     return x - x.flatten(2).mean(2).reshape(*x.shape[:2], *[1] * (x.ndim - 2))
@@ -213,6 +217,7 @@ class ReconstructionPath:
             share: such as 0.05.
 
         Example:
+            from advlab.measure.sparse_reconstruction import lasso_path
             lasso_path(W, x).error_at(0.05).mean()
         """
         fraction("share", share)
@@ -251,6 +256,8 @@ def lasso_path(
         steps: the most steps for each weight.
 
     Example:
+        from advlab.measure.dictionaries import ConvolutionalDictionary
+        from advlab.measure.sparse_reconstruction import lasso_path, zero_mean
         path = lasso_path(ConvolutionalDictionary.of(model.conv1).normalised(), zero_mean(x))
         path.error_at(0.05).mean()
     """

@@ -26,6 +26,7 @@ def energy_spectrum(x: Images) -> Float[Tensor, "n height width"]:
         x: images, filters or perturbations.
 
     Example:
+        from advlab.measure.spectra import energy_spectrum
         energy_spectrum(layer.weight)[0]
     """
     energy = torch.fft.fft2(_channels(x)).abs().square().sum(1)
@@ -42,6 +43,7 @@ def high_frequency_share(x: Images, cutoff: float = 0.25) -> Float[Tensor, " n"]
             pixels, the largest is 0.71.
 
     Example:
+        from advlab.measure.spectra import high_frequency_share
         high_frequency_share(attacked.x - x).mean()
     """
     scalar("cutoff", cutoff)
@@ -64,6 +66,7 @@ def autocorrelation(x: Images, lag: int = 1) -> Float[Tensor, " n"]:
         lag: in pixels.
 
     Example:
+        from advlab.measure.spectra import autocorrelation
         autocorrelation(attacked.x - x).mean()
     """
     if not 0 < lag < min(x.shape[-2:]):

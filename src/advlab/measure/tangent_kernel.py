@@ -34,6 +34,7 @@ def empirical_ntk(model: nn.Module, x1: Any, x2: Any = None, *, batch: int | Non
         The kernel, on the CPU, with two axes of length 1 at the end if there is one output.
 
     Example:
+        from advlab.measure.tangent_kernel import empirical_ntk
         gram = empirical_ntk(model, x)[:, :, 0, 0]
     """
     return torch.stack(list(tangent_kernels(model, x1, x2, batch=batch).values())).sum(0)
@@ -47,6 +48,7 @@ def tangent_kernels(
     Arguments as for `empirical_ntk`.
 
     Example:
+        from advlab.measure.tangent_kernel import tangent_kernels
         tangent_kernels(model, x)["layers.0.weight"]
     """
     trained = {name: one for name, one in model.named_parameters() if one.requires_grad}

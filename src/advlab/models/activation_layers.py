@@ -23,6 +23,7 @@ class ReLUSoftplus(nn.Module):
         beta: the sharpness of Softplus, log(1 + exp(beta z)) / beta. The paper has 10.
 
     Example:
+        from advlab.models import WideResNet
         net = WideResNet(depth=34, widen=1, activation="relu_softplus")
     """
 

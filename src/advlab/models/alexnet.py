@@ -27,6 +27,8 @@ class AlexNet(nn.Module):
         activation: a name of `LAYERS`.
 
     Example:
+        from advlab.core.randomness import generator
+        from advlab.models import AlexNet
         net = AlexNet.draw(generator("alexnet", seed))
         filters = net.layers[1].weight  # (64, 3, 11, 11)
     """

@@ -19,6 +19,7 @@ class ArrayFunction(nn.Module):
         takes_arrays: whether it wants numpy arrays, and not tensors.
 
     Example:
+        from advlab.models import ArrayFunction
         model = ArrayFunction(lambda x: x @ weights, takes_arrays=True)
     """
 

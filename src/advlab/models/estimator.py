@@ -29,6 +29,9 @@ class Estimator(nn.Module):
         classes: the labels in the order of the scores; None where there are none.
 
     Example:
+        from sklearn.ensemble import GradientBoostingClassifier
+        import advlab
+        from advlab.threats import Ball
         clf = GradientBoostingClassifier().fit(x, y)
         advlab.evaluate(clf, x, y, Ball("linf", 0.1))
     """

@@ -67,6 +67,7 @@ def save_model(
         The folder.
 
     Example:
+        from advlab.models import NetworkDescription, save_model
         about = NetworkDescription(network="lenet5", channels=1, side=28, classes=10)
         net = about.build(rng=0)
         save_model("run", net, about, {"epochs": 20})
@@ -109,8 +110,10 @@ def load_model(
         AdvlabError: a file is missing, truncated or edited, or belongs to another network.
 
     Example:
+        import advlab
+        import my_nets
         net = advlab.load("run")
-        net = advlab.load("run", network=my_nets.Net)
+        net = advlab.load("mine", network=my_nets.Net)
     """
     place = inputs.path("folder", folder)
     stored = read_description(place)
@@ -140,6 +143,7 @@ def read_description(folder: Given[str | PathLike[str]]) -> StoredModel:
         folder: what `save_model` wrote.
 
     Example:
+        from advlab.models import read_description
         read_description("run").network.class_names
     """
     file = inputs.path("folder", folder) / ABOUT

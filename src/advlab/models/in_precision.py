@@ -21,6 +21,8 @@ class InPrecision(nn.Module):
         dtype: the type that it takes.
 
     Example:
+        import torch
+        from advlab.models.in_precision import InPrecision
         scores = InPrecision(net.bfloat16(), torch.bfloat16)(x)  # float32 in, float32 out
     """
 

@@ -26,6 +26,9 @@ class LabelsOnly(nn.Module):
         classes: how many classes there are at least; higher labels add columns as they are seen.
 
     Example:
+        import advlab
+        from advlab.models import LabelsOnly
+        from advlab.threats import Ball
         model = LabelsOnly(lambda x: service.predict(x.numpy()), classes=10)
         advlab.evaluate(model, x, y, Ball("linf", 0.1, box=(0, 1)))
     """

@@ -25,6 +25,8 @@ class LeNet5(nn.Module):
         activation: a name of `LAYERS`; the paper of 1998 has a tanh, and ReLU is usual today.
 
     Example:
+        from advlab.core.randomness import generator
+        from advlab.models import LeNet5
         net = LeNet5.draw(generator("lenet", seed))
     """
 

@@ -64,6 +64,7 @@ class NetworkDescription(ExactConfig):
         settings: the network's own settings, such as width or activation; usual ones if left out.
 
     Example:
+        from advlab.models import NetworkDescription
         about = NetworkDescription(network="resnet9", channels=3, side=32, classes=10)
         net = about.build(rng=0)
     """
@@ -180,6 +181,7 @@ def network(
         settings: the network's own, such as width=32 or activation="silu".
 
     Example:
+        from advlab.models import network
         net = network("preact_resnet18", channels=3, side=32, classes=10, rng=0,
                       mean=(0.491, 0.482, 0.447), std=(0.247, 0.243, 0.262))
     """

@@ -21,6 +21,9 @@ def onnx_model(path: str | PathLike[str]) -> nn.Module:
         path: the file; the program has one input, and its first output is taken.
 
     Example:
+        import advlab
+        from advlab.models import onnx_model
+        from advlab.threats import Ball
         advlab.evaluate(onnx_model("net.onnx"), x, y, Ball("linf", 0.1))
     """
     place = Path(path)

@@ -33,6 +33,8 @@ class PreActResNet(nn.Module):
         activation: a name of `LAYERS`.
 
     Example:
+        from advlab.core.randomness import generator
+        from advlab.models import PreActResNet
         net = PreActResNet.draw(generator("net", seed), depth=18)
     """
 

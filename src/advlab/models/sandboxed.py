@@ -49,6 +49,7 @@ class SandboxedModel(nn.Module):
         rows: the number of rows the program takes at a time, None if it takes any.
 
     Example:
+        from advlab.models import SandboxedModel
         model = SandboxedModel("stranger.pt2", "export")
         scores = model(x)
     """

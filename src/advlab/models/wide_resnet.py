@@ -30,6 +30,8 @@ class WideResNet(nn.Module):
         activation: a name of `LAYERS`; "relu_softplus" is that of the generalization paper.
 
     Example:
+        from advlab.core.randomness import generator
+        from advlab.models import WideResNet
         net = WideResNet.draw(generator("net", seed), depth=34, widen=10)
     """
 

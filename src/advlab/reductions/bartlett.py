@@ -23,6 +23,7 @@ def bartlett(rows: int, dim: int, rng: torch.Generator) -> Float[Tensor, "{rows}
         float64, (rows, min(rows, dim)).
 
     Example:
+        from advlab.reductions import bartlett
         L = bartlett(100, 10_000, rng)  # L @ L.T is the Gram matrix of 100 Gaussian points
     """
     if rows < 1 or dim < 0:

@@ -22,6 +22,7 @@ class Claims:
             ("cgro/phases/4a").
 
     Example:
+        from advlab.report import Claims, theorem
         claims = Claims({"4a": theorem("phase I ends before Lemma A.1's time")})
         verdict = claims.every("4a", [True] * 20, what="T_0 <= bound")
     """

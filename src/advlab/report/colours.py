@@ -25,6 +25,7 @@ def shared(
             others. A name gives way where a legend has another name of its place before it.
 
     Example:
+        from advlab.report.colours import shared
         first, second = shared([chart.to_dict(), other.to_dict()])
     """
     charts = [deepcopy(dict(spec)) for spec in specs]

@@ -54,6 +54,7 @@ def compared(first: Sequence[Result], second: Sequence[Result]) -> list[Pair]:
         second: those of the other.
 
     Example:
+        from advlab.report.comparison import compared
         [row for pair in compared(old, new) for row in pair.rows if row.change == "outcome"]
     """
     a, b = ({result.experiment: result for result in results} for results in (first, second))

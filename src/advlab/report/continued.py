@@ -28,6 +28,7 @@ def continued(verdicts: Sequence[Verdict]) -> list[tuple[Verdict, ...]]:
         verdicts: of one result, in its order.
 
     Example:
+        from advlab.report.continued import continued
         continued(result.verdicts)[1]  # those before "and less than 0.05 at 1.5 tau"
     """
     found: list[tuple[Verdict, ...]] = []

@@ -48,6 +48,8 @@ def image_grid(
         The bytes of a PNG file.
 
     Example:
+        from pathlib import Path
+        from advlab.report.image_grid import image_grid
         picture = image_grid({"clean": w, "robust": w1}, signed={"clean", "robust"})
         Path("filters.png").write_bytes(picture)
     """

@@ -39,6 +39,9 @@ def leave(
         OSError: the folder cannot be written to.
 
     Example:
+        from pathlib import Path
+        from advlab import lab
+        from advlab.report.leave import leave
         leave(lab.run("generalization/fig5"), Path("runs/generalization/fig5"), {})
     """
     written = []

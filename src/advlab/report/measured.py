@@ -77,6 +77,7 @@ def measured(verdict: Verdict) -> Measured:
         verdict: with a rule and a note as `Claims` words them.
 
     Example:
+        from advlab.report.measured import measured, shown
         shown(measured(result.verdicts[0]))  # "0.6 [0.59, 0.62]"
     """
     found = _RULE.fullmatch(verdict.rule)
@@ -101,6 +102,7 @@ def allowed(rule: str) -> tuple[float, float] | None:
         rule: the words of a verdict's rule. Of several bounds in them the last is the rule's own.
 
     Example:
+        from advlab.report.measured import allowed
         allowed("mean over replicates of the risk is below 0.2")  # (-inf, 0.2)
     """
     found: list[tuple[int, tuple[float, float]]] = []

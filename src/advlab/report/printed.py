@@ -65,6 +65,8 @@ def load(path: Path) -> Prints:
         path: a file with a table per verdict, and one with `rows` per printed table.
 
     Example:
+        from pathlib import Path
+        from advlab.report.printed import load
         load(Path("printed.toml")).numbers["benign/fig1/17a"].value  # 4.0
     """
     if not path.exists():

@@ -24,6 +24,8 @@ _ELEMENTS = frozenset(
     )
 )
 _SCRIPTS = {f"{_MATHML}{name}" for name in ("msup", "msub", "msubsup")}
+_LIMITS = {"min", "max", "sup", "inf", "lim", "argmin", "argmax"}
+"""Operators with what they range over below them, on a line of their own."""
 _BARS = {"‖", "∥", "|"}
 ElementTree.register_namespace("", _MATHML.strip("{}"))
 _DOLLARS = re.compile(r"\$(?![\s$])((?:\\.|[^$\\])+?)(?<!\s)\$(?!\d)", re.DOTALL)
@@ -42,7 +44,8 @@ def words(text: str) -> Markup:
     """A line of text, as a claim has it: symbols, `code` and $maths$, and no paragraph around it.
 
     Example:
-        words("the risk is below $R^*(\\epsilon)$ at eps = 0.5")
+        from advlab.report.prose import words
+        words("the risk is below $R^*$ at eps = 0.5")
     """
     return Markup(_docstrings().renderInline(" ".join(str(text).split())))
 
@@ -73,6 +76,8 @@ def maths(latex: str, display: Literal["inline", "block"] = "inline") -> Markup:
         return Markup("<code>{}</code>").format(latex)
     for element in list(tree.iter()):
         _group_norms(element)
+        if display == "block" and element.tag == f"{_MATHML}msub" and element[0].text in _LIMITS:
+            element.tag = f"{_MATHML}munder"
     return Markup(ElementTree.tostring(tree, encoding="unicode"))
 
 

@@ -18,6 +18,7 @@ def robustness_chart(table: Sequence[Mapping[str, float]], norm: str, n: int) ->
         n: how many examples, for the title.
 
     Example:
+        from advlab.report.robustness import robustness_chart
         robustness_chart(found.table(), found.norm, found.n).save("curve.html")
     """
     wide = pl.DataFrame(list(table))

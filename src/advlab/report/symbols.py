@@ -95,6 +95,7 @@ def pieces(text: str) -> Iterator[tuple[Place, str]]:
         text: words and formulas as one types them.
 
     Example:
+        from advlab.report.symbols import pieces
         list(pieces("theta0^2"))  # on the line "θ", lowered "0", raised "2"
     """
     for pattern, symbol in _RULES:
@@ -132,6 +133,7 @@ def plain(text: str) -> str:
     """The text in plain letters: indices and exponents that have no letter of their own stay typed.
 
     Example:
+        from advlab.report.symbols import plain
         plain("||mu||^2 sqrt(n/d)")  # "‖μ‖² √(n/d)"
     """
     return "".join(_plain(place, part) for place, part in pieces(text))

@@ -43,6 +43,7 @@ def tile_rows(
         Columns part, panel, row, column, label and picture, the address of a PNG.
 
     Example:
+        from advlab.report.tiles import tile_rows
         tile_rows(net.conv1.weight.detach().numpy()[:12], row="clean", signed=True)
     """
     pixels = tile_pixels(row, images, signed, low, high, TILE)
@@ -64,6 +65,7 @@ def tile_chart(rows: pl.DataFrame, *, title: str = "", side: int = TILE) -> alt.
         side: of a picture on the page.
 
     Example:
+        from advlab.report.tiles import tile_chart
         tile_chart(table.filter(part="tile", seed=0), title="Filters of the first layer")
     """
     if rows.is_empty() or rows.select("row", "column").is_duplicated().any():

@@ -65,6 +65,7 @@ def check_attack(
         LawBroken: Naming the law, with numbers. It is an AssertionError too.
 
     Example:
+        >>> from advlab.testing import check_attack
         >>> check_attack(MyAttack(steps=5))
     """
     instance("an attack", attack, Attack, "for example check_attack(PGD(steps=5))")

@@ -53,6 +53,7 @@ def check_certificate(
         LawBroken: Naming the law, with numbers. It is an AssertionError too.
 
     Example:
+        >>> from advlab.testing import check_certificate
         >>> check_certificate(MyBound())
     """
     instance("a certificate", certificate, Certificate, "for example check_certificate(IBP())")

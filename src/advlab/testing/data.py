@@ -24,6 +24,7 @@ def check_data(data: Given[DataModel], *, seed: int = 0) -> None:
         LawBroken: Naming the law, with numbers. It is an AssertionError too.
 
     Example:
+        >>> from advlab.testing import check_data
         >>> check_data(Halfspace(n=20, d=5))
     """
     instance("a data model", data, DataModel, "for arrays there is advlab.data.from_arrays")

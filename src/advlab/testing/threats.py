@@ -37,6 +37,8 @@ def check_threat(
         LawBroken: Naming the law, with numbers. It is an AssertionError too.
 
     Example:
+        >>> import torch
+        >>> from advlab.testing import check_threat
         >>> check_threat(MySet(radius=0.3), torch.rand(4, 10))
     """
     instance("a threat set", threat, Threat, "for example check_threat(Ball('l2', 0.3), x)")

@@ -25,6 +25,7 @@ class Ball(Threat):
             data in R^d is never clamped.
 
     Example:
+        >>> from advlab.threats import Ball
         >>> ball = Ball("linf", 8 / 255, box=(0, 1))
         >>> attacked = ball.project(x + noise, x)
         >>> highest = ball.support(weight.expand_as(x), x)   # max of <weight, .>, one value per row

@@ -42,6 +42,7 @@ class Threat(ExactConfig):
         radius: How far the set reaches from its center, at least zero and finite.
 
     Example:
+        >>> from advlab.threats import Ball
         >>> class Slab(Ball):                        # moves along the first coordinate only
         ...     def project(self, point, center): ...
         ...     def contains(self, point, center, slack=None): ...

@@ -22,6 +22,7 @@ class Cap(Threat):
         radius: Between 0 and 2, at which the cap is the whole sphere.
 
     Example:
+        >>> from advlab.threats import Cap
         >>> cap = Cap(0.1)
         >>> x = x / x.norm(dim=1, keepdim=True)      # centers lie on the unit sphere
         >>> attacked = cap.maximiser(gradient, x)

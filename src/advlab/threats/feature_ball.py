@@ -37,6 +37,7 @@ class FeatureBall(Threat):
         mask: Which features may move, one flag each; all of them if left out.
 
     Example:
+        >>> from advlab.threats import FeatureBall
         >>> age_income_sex = FeatureBall("linf", [5.0, 2000.0, 0.0], low=0.0)
         >>> patch = FeatureBall("linf", 0.3, low=0.0, high=1.0, mask=mask)   # (28, 28) of flags
     """

@@ -35,6 +35,8 @@ class Integers(FeatureBall):
         mask: Which features may move, one flag each; all of them if left out.
 
     Example:
+        >>> import torch
+        >>> from advlab.threats import Integers
         >>> age_rooms = Integers([5.0, 1.0], low=[18.0, 1.0])      # 5 years, one room
         >>> age_rooms.project(torch.tensor([[40.7, 9.0]]), torch.tensor([[38.0, 3.0]]))
         tensor([[41.,  4.]])

@@ -35,6 +35,8 @@ class OneHot(Threat):
         allowed: The columns that a change may choose; all if left out. A center may lie elsewhere.
 
     Example:
+        >>> import torch
+        >>> from advlab.threats import OneHot
         >>> job_and_city = OneHot([[0, 1, 2], [3, 4]], radius=1)
         >>> x = torch.tensor([[1.0, 0.0, 0.0, 0.0, 1.0]])
         >>> job_and_city.maximiser(torch.tensor([[0.0, 3.0, 1.0, 2.0, 0.0]]), x)

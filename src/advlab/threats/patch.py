@@ -28,6 +28,9 @@ class Patch(Threat):
         box: The least and the largest value of a pixel.
 
     Example:
+        >>> import advlab
+        >>> from advlab.attacks import PGD
+        >>> from advlab.threats import Patch
         >>> sticker = Patch(size=(5, 5), shape=(1, 28, 28), radius=1.0, box=(0, 1))
         >>> adv = advlab.attack(model, x, y, sticker, PGD(restarts=20))
     """

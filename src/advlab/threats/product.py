@@ -37,6 +37,7 @@ class Product(Threat):
             does.
 
     Example:
+        >>> from advlab.threats import Ball, FeatureBall, Integers, OneHot, Product
         >>> table = Product([
         ...     (range(0, 5), FeatureBall("l2", [0.5, 0.5, 1.0, 0.0, 0.2])),
         ...     ([5], Integers(2.0, low=0.0)),

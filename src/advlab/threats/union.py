@@ -28,6 +28,7 @@ class Union(Threat):
             `with_radius` does.
 
     Example:
+        >>> from advlab.threats import Ball, FeatureBall, Union
         >>> either = Union([Ball("linf", 0.03, box=(0, 1)), Ball("l2", 0.5, box=(0, 1))])
         >>> age_or_income = Union([FeatureBall("linf", [5, 0]), FeatureBall("linf", [0, 2000])])
     """

@@ -33,6 +33,7 @@ class AverageWeights(Hook):
         start: the share of the run after which to begin.
 
     Example:
+        from advlab.training import AverageWeights, fit
         average = AverageWeights("ema", decay=0.999)
         fit(net, x, y, epochs=10, lr=0.1, hooks=[average])
         average.model

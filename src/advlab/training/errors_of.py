@@ -28,6 +28,7 @@ class ErrorsOf:
         rows: how many examples at a time.
 
     Example:
+        from advlab.training import ErrorsOf
         ErrorsOf(x, y, ball)(model)  # {"clean_error": 0.1, "clean_loss": 0.4, "robust_error": ...}
     """
 

@@ -61,6 +61,7 @@ class Free(AttackedObjective):
         step_size: the move of delta, as a fraction of the radius.
 
     Example:
+        from advlab.training import Free, fit
         free = Free(ball=ball, m=8)
         fit(net, x, y, steps=800, lr=0.1, batch=128, objective=free, hooks=free.companions())
     """

@@ -20,6 +20,7 @@ def keep_freed_memory() -> None:
     what was in use at once.
 
     Example:
+        from advlab.training.freed_memory import keep_freed_memory
         keep_freed_memory()
     """
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if sys.platform == "linux" else None
@@ -35,7 +36,10 @@ class Room:
     lets it grow from step to step: by 18 MB in a stack of ten networks of width 512.
 
     Example:
-        kept = [room.keep(measure(model)) for step in steps]
+        import torch
+        from advlab.training.freed_memory import Room
+        room = Room()
+        kept = [room.keep(torch.rand(3)) for step in range(10)]
     """
 
     def __init__(self) -> None:

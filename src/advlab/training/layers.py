@@ -88,6 +88,7 @@ class FrozenLayers(Hook):
         names: modules, as `split_at` gives them; or a layer, and all before it are held.
 
     Example:
+        from advlab.training import FrozenLayers, fit, freeze, split_at
         below, _ = split_at(net, 3)
         freeze(net, below)
         fit(net, x, y, steps=100, lr=0.1, hooks=[FrozenLayers(below)])

@@ -44,6 +44,8 @@ class CatastrophicOverfitting(Hook):
         several_steps: the attack that shows what it hides.
 
     Example:
+        from advlab.training import Adversarial, CatastrophicOverfitting, fit
+        from advlab.training.overfitting import FGSM
         fit(net, x, y, steps=3000, lr=0.2, batch=128, objective=Adversarial(ball=ball, attack=FGSM),
             hooks=[CatastrophicOverfitting(every=100, stop=True)])
     """

@@ -88,6 +88,7 @@ class Warmup(Schedule):
         share: how much of the run the warm-up takes.
 
     Example:
+        from advlab.training import Drops, Warmup
         Warmup(lr=0.1, then=Drops(lr=0.1), share=0.05)
     """
 
@@ -115,6 +116,8 @@ class FromTorch(Schedule):
             its rates are used (not a momentum that it cycles too).
 
     Example:
+        from torch.optim.lr_scheduler import OneCycleLR
+        from advlab.training import FromTorch
         FromTorch(lr=0.1, scheduler=lambda opt, steps: OneCycleLR(opt, 0.1, total_steps=steps + 1))
     """
 

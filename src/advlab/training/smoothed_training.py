@@ -21,6 +21,9 @@ class SmoothAdversarial(AttackedObjective):
         all_draws: train on every draw (the paper's `m_train` copies of each row), or on the first.
 
     Example:
+        from advlab.attacks import SmoothPGD
+        from advlab.threats import Ball
+        from advlab.training import SmoothAdversarial
         SmoothAdversarial(ball=Ball("l2", 1.0), attack=SmoothPGD(sigma=0.25, samples=2, steps=4))
     """
 

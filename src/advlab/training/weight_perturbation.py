@@ -36,6 +36,7 @@ class AWP(Objective):
         loss: that of the objective.
 
     Example:
+        from advlab.training import AWP, TRADES, fit
         fit(net, x, y, steps=500, lr=0.1, objective=AWP(objective=TRADES(ball=ball), gamma=0.005))
     """
 

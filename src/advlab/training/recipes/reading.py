@@ -26,6 +26,8 @@ def recipe(which: Given[str | Path | Recipe], **settings: Any) -> Recipe:
         settings: fields by name; `attack` may be an attack, its name, or a dict of what changes.
 
     Example:
+        from advlab.threats import Ball
+        from advlab.training import recipe
         recipe("trades", beta=3.0, attack={"steps": 7}).stages(Ball("linf", 0.1), 391)
         recipe("mine.toml", epochs=30)
     """
@@ -47,6 +49,7 @@ def with_settings(which: Recipe, settings: Iterable[str]) -> Recipe:
             stands for no value, and a dot leads inside: "attack.steps=7".
 
     Example:
+        from advlab.training import recipe, with_settings
         with_settings(recipe("trades"), ["beta=3", "attack.steps=7", "schedule=cosine"])
     """
     table: dict[str, Any] = {}
@@ -101,6 +104,8 @@ def as_table(which: Recipe) -> dict[str, Any]:
         which: a recipe whose attack is one of `ATTACKS`.
 
     Example:
+        from advlab.training import recipe
+        from advlab.training.recipes import as_table, from_table
         from_table(as_table(recipe("trades", beta=3.0))) == recipe("trades", beta=3.0)
     """
     table: dict[str, Any] = {"recipe": which.name}

@@ -6,6 +6,7 @@ the next take that step themselves, of size `eta`. Each docstring names the lemm
 bounds are in `papers.benign.theory`.
 
 Example:
+    from advlab.papers.benign.measures import Snapshot, loss_ratio
     now = Snapshot.take(model, data, data_model.mu(), ball, attack)
     loss_ratio(now)  # (R,): max over i, j of g~_i/g~_j, one per replicate
 """

@@ -64,6 +64,10 @@ def rare_errors(
         draws: points per class.
 
     Example:
+        from advlab.attacks import PGD
+        from advlab.core.randomness import generators
+        from advlab.papers.benign.measures import rare_errors
+        from advlab.threats import Ball
         found = rare_errors(model, 20.0, Ball("l2", 0.0), PGD(), generators("mine", seeds=range(5)))
         found.log_error  # log P(y_c f <= 0), one per network
     """

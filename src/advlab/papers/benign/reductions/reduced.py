@@ -107,6 +107,10 @@ def reduce(
         A `Reduced`. Where there is no exact reduction, an `AdvlabError` says why in one line.
 
     Example:
+        from advlab.attacks import PGD
+        from advlab.papers.benign.reductions import reduce
+        from advlab.threats import Ball
+        from advlab.training import fit
         small = reduce(net, x, PGD(random_start=False, jump=False), Ball("l2", 1.0))
         fit(small.model, small.x, y, objective=small.objective, steps=100, lr=0.1)
         small.lifted()  # the network in all dimensions

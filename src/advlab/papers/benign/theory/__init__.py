@@ -6,6 +6,7 @@ alpha. The functions share the names of their arguments: n examples in d dimensi
 width m, gamma of the activation, step size eta, and omega, the standard deviation of the start.
 
 Example:
+    from advlab.papers.benign.theory import linear_rule_risk, robust_error_lower_bound
     robust_error_lower_bound(5.0, 0.5, 0.1)  # no classifier has a smaller robust error
     linear_rule_risk(1.0, 5.0, 0.5, 0.1)  # the best linear rule's
 """

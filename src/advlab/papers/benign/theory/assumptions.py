@@ -111,6 +111,7 @@ def smallest_inside(C: Scalar, n: int, width: int, ratio: Scalar, delta: Scalar)
         delta: the probability with which the theorems may fail.
 
     Example:
+        from advlab.papers.benign.theory import smallest_inside
         smallest_inside(10, 76, 76, 0.1, 0.05)  # ||mu|| = 140, d = 14,896,000
     """
     c, share, risk = scalar("C", C), scalar("ratio", ratio), scalar("delta", delta)

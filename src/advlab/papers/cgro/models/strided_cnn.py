@@ -23,6 +23,8 @@ class StridedCNN(nn.Module):
         side: of the images, a multiple of 4.
 
     Example:
+        from advlab.core.randomness import generator
+        from advlab.papers.cgro.models import StridedCNN
         net = StridedCNN.draw(generator("net", seed), width=32)
     """
 

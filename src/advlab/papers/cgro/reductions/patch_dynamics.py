@@ -123,6 +123,8 @@ def trajectory(
         at: steps, 0 or more.
 
     Example:
+        from advlab.papers.cgro.data import Patches
+        from advlab.papers.cgro.reductions import patch_law, trajectory
         problem = patch_law.draw(Patches.scaled(n=20, d=1000), 10, 1000**-0.5, rng)
         [state.V.min() for state in trajectory(problem, 0.5, 0.02, [0, 1000, 40_000])]
     """

@@ -119,6 +119,9 @@ def pgd_trajectory(
         at: steps, 0 or more.
 
     Example:
+        from advlab.papers.cgro.data import Patches
+        from advlab.papers.cgro.reductions import patch_law
+        from advlab.papers.cgro.reductions.patch_pgd import PatchPGD, pgd_trajectory
         problem = patch_law.draw(Patches.scaled(n=20, d=300), 10, 300**-0.5, rng)
         attack = PatchPGD(radius=0.3 * problem.alpha)
         [state.V for state in pgd_trajectory(problem, attack, 0.5, eta, [0, 1000])]

@@ -77,6 +77,9 @@ def cgro_network(
     `parameters_counted` of the result is the number of weights and biases of its layers.
 
     Example:
+        import numpy as np
+        from advlab.papers.cgro.theory import cgro_network
+        from advlab.theory import relu_calculus
         clean = relu_calculus.affine(np.eye(4)[-1:], -0.5)
         f = cgro_network(points, labels, clean, delta=0.1, separation=0.25)
     """

@@ -55,6 +55,7 @@ def check_parameterization(
         eta: the learning rate.
 
     Example:
+        from advlab.papers.cgro.theory import check_parameterization
         check_parameterization(d=1000, N=20, P=4, m=10, alpha=5.6, sigma=0.03, sigma0=0.03,
                                gamma=0.995, lam=0.5, eta=0.1)["T_1"].reached  # 0.84
     """

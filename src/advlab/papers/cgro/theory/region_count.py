@@ -59,6 +59,8 @@ def linear_regions(
         half_width: if given, only inside the cube [-half_width, half_width]^d.
 
     Example:
+        >>> import numpy as np
+        >>> from advlab.papers.cgro.theory import linear_regions
         >>> one = [(np.eye(2), np.zeros(2)), (np.ones((1, 2)), np.zeros(1))]
         >>> len(linear_regions(one))
         4

@@ -30,6 +30,7 @@ def growth_time(
             1 + 1/(m z0) - 1/(m v) + log(v/z0).
 
     Example:
+        from advlab.papers.cgro.theory import growth_time
         growth_time(0.01, 1.0, 0.1)  # 995.6 steps; the paper's form with M = m says 3056
     """
     z, v, m = _ladder(start, target), positive("target", target), positive("least", least)

@@ -134,6 +134,8 @@ def race_number(
         c: alpha max_r u_r on the plateau, in place of either default.
 
     Example:
+        from advlab.papers.cgro.data import Patches
+        from advlab.papers.cgro.theory import race_number
         law = Patches.scaled(n=20, d=1000)
         race_number(20, 1000, law.alpha, law.sigma, law.gamma, sigma0=1000**-0.5)
     """

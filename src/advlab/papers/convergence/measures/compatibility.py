@@ -75,6 +75,8 @@ def compatibility(
         threat: a Ball, or a Cap of a sphere in two dimensions or more.
 
     Example:
+        from advlab.papers.convergence.measures import compatibility
+        from advlab.threats import Cap
         compatibility(x, y, Cap(radius=0.15)).require()
     """
     if len(x) != len(y):

@@ -94,6 +94,8 @@ def sampled_drift(m: int, radii: Sequence[float], rng: np.random.Generator) -> l
         rng: where weights are drawn from.
 
     Example:
+        import numpy as np
+        from advlab.papers.convergence.measures.drift import sampled_drift
         sampled_drift(2**20, (1.0,), np.random.default_rng(0))[0].flips  # near 2**(40/3)
     """
     length = math.sqrt(2 / m * rng.chisquare(m))

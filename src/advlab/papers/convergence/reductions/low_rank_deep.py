@@ -31,8 +31,16 @@ class LowRankDeep:
         radii: R of each run of a start. There are S len(radii) runs, those of a start together.
 
     Example:
+        from advlab.attacks import PGD
+        from advlab.core.randomness import generators
+        from advlab.losses import pseudo_huber
+        from advlab.papers.convergence.models import DeepReLU
+        from advlab.papers.convergence.reductions import LowRankDeep, descend
+        from advlab.threats import Cap
         runs = LowRankDeep([DeepReLU.draw(3, 4096, 2, rng)], radii=(1.0, 3.0))
-        losses = descend(runs, x, y, attack=PGD(), threat=Cap(0.15), rate=1e-5, steps=50, rng=rng)
+        x, y = x.expand(2, *x.shape), y.expand(2, *y.shape)  # one sample for both runs
+        losses = descend(runs, x, y, loss=pseudo_huber, attack=PGD(), threat=Cap(0.15), rate=1e-5,
+                         steps=50, rng=generators("attack", seeds=range(2)))
     """
 
     def __init__(self, starts: Sequence[DeepReLU], radii: Sequence[float]):

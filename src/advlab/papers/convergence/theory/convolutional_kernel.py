@@ -49,6 +49,7 @@ def convolutional_kernel(
         An array of shape (H + 1, n, images of y).
 
     Example:
+        from advlab.papers.convergence.theory.convolutional_kernel import convolutional_kernel
         convolutional_kernel(images, depth=3, pooling=True).sum(0)  # a Gram matrix
     """
     left = _images("x", x)

@@ -27,6 +27,7 @@ def deep_kernel(c: ArrayLike, depth: int) -> Array:
         An array of shape (H, *shape of c).
 
     Example:
+        from advlab.papers.convergence.theory.deep_kernel import deep_kernel
         deep_kernel([1.0, 0.5], depth=2).sum(0)  # 2 at c = 1: each layer gives 1
     """
     rho, H = cosine(c), whole("depth", depth)

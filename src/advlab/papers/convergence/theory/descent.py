@@ -47,6 +47,7 @@ def two_layer_bound(run: Descent, steps: int, radius: float, robust_loss: float 
         robust_loss: the worst-case loss of that comparator.
 
     Example:
+        from advlab.papers.convergence.theory.descent import Descent, two_layer_bound
         two_layer_bound(Descent(16384, 0.05, 2**0.5, 2**0.5), 1810, radius=4.0)
     """
     _check(run, steps, radius)

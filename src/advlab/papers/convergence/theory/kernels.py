@@ -16,6 +16,7 @@ def kernel(name: str | KernelActivation, c: ArrayLike) -> Numbers:
         c: <x, y> of unit vectors.
 
     Example:
+        from advlab.papers.convergence.theory import kernel
         kernel("sin_cos", 0.5)  # 0.5 exp(-0.5)
     """
     return _closed(name)(cosine(c))[()]

@@ -23,6 +23,7 @@ def quadratic_floor(x: ArrayLike, y: ArrayLike) -> float:
         y: the labels, +1 or -1, of the pairs.
 
     Example:
+        from advlab.papers.convergence.theory.quadratic_floor import quadratic_floor
         quadratic_floor(x[::2], y[::2])  # of Antipodes(n=20, d=3, labels="equal")
     """
     rows = points("x", x)

@@ -93,6 +93,7 @@ def robust_network(
         signs: a_r = +-1 of the first half, by default all +1.
 
     Example:
+        from advlab.papers.convergence.theory import robust_interpolant, robust_network
         fit = robust_interpolant("sin_cos", x, y, delta=0.15, eps=0.3, rng=rng)
         net = robust_network(fit.expansion, rng.standard_normal((2048, 3)))
     """

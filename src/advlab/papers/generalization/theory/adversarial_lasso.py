@@ -71,6 +71,7 @@ def adversarial_lasso(
         the least, and whether that is as small as asked, `.converged`.
 
     Example:
+        from advlab.papers.generalization.theory import adversarial_lasso
         adversarial_lasso(x, y, 0.3, 0.1, xi=0.05).theta
     """
     design, target = check_samples(x, y)

@@ -61,6 +61,9 @@ def cone(
         norm: "l2" or "linf", of the attack.
 
     Example:
+        from advlab.linear import optimal
+        from advlab.papers.generalization.theory import cone
+        from advlab.threats import Ball
         cone(estimate, optimal(theta0, 1.0, Ball("l2", 0.3)).theta, x, y, 0.3, 0.5).ratio
     """
     chosen("norm", norm, ("l2", "linf"))
@@ -111,6 +114,7 @@ def curvatures(
         One value per direction (m,).
 
     Example:
+        from advlab.papers.generalization.theory import curvatures
         curvatures([estimate - star], star, x, y, 0.3)
     """
     design, target = check_samples(x, y)
@@ -140,6 +144,7 @@ def curvature_shortfall(
         One value per direction (m,).
 
     Example:
+        from advlab.papers.generalization.theory import curvature_shortfall
         curvature_shortfall([estimate - star], star, x, y, 0.3)
     """
     found = curvatures(errors, theta_star, x, y, radius)
@@ -167,6 +172,7 @@ def mean_squares(theta_star: ArrayLike, x: ArrayLike, width: Scalar) -> tuple[fl
         whole cone.
 
     Example:
+        from advlab.papers.generalization.theory import mean_squares
         mean_squares(star, x, 3.0)
     """
     design = np.asarray(x, dtype=float)

@@ -57,6 +57,7 @@ def proportional_limit(
         radius: of the attack, positive.
 
     Example:
+        from advlab.papers.generalization.theory import proportional_limit
         proportional_limit(0.5, 1.0, 1.0, 0.3).risk
     """
     c, length, noise, eps = _checked(ratio, signal, sigma2, radius)
@@ -74,6 +75,8 @@ def correlated_limit(
         cov: Sigma (d, d), positive definite.
 
     Example:
+        import numpy as np
+        from advlab.papers.generalization.theory import correlated_limit
         correlated_limit(0.5, np.full(100, 0.1), 1.0, 0.3, np.eye(100)).risk
     """
     truth = vector("theta0", theta0)

@@ -35,6 +35,7 @@ def potential_smoothness(
         convention: how xi is read, see `xi_eff`.
 
     Example:
+        from advlab.papers.generalization.theory import potential_smoothness
         1 / potential_smoothness([1.0, 0.0], 1.0, 0.5, 0.1, reach=2.0)  # a step of descent
     """
     truth, end = vector("theta0", theta0), scalar("reach", reach)

@@ -77,6 +77,7 @@ def surrogate_lasso(
             gradient at zero without one).
 
     Example:
+        from advlab.papers.generalization.theory import surrogate_lasso
         surrogate_lasso(x, y, 0.3, 0.1, xi=0.05).theta
     """
     design, target = check_samples(x, y)

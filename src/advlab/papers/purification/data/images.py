@@ -34,6 +34,7 @@ def image_parts(source: Source, n: int | None, tested: int, seed: int) -> ImageP
         seed: of the run.
 
     Example:
+        from advlab.papers.purification.data.images import image_parts
         train, held_out = image_parts("cifar10", 5000, 1000, seed=0)
     """
     if source == "stand-in":

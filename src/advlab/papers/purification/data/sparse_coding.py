@@ -58,6 +58,8 @@ class SparseCoding(DataModel):
         atoms: D; d if left out.
 
     Example:
+        from advlab.core.randomness import generator
+        from advlab.papers.purification.data import SparseCoding
         points = SparseCoding(n=1000, d=256, k=30).sample(generator("example"))
     """
 

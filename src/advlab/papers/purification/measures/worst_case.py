@@ -165,6 +165,7 @@ def half_radius(
         halvings: how often the interval is halved.
 
     Example:
+        from advlab.papers.purification.measures import half_radius
         half_radius(lambda r: 1 / (1 + r), 0.1, 10.0)   # 1.0
     """
     above, below = share(low), share(high)

@@ -24,6 +24,8 @@ class LargeFilterCNN(nn.Module):
             same for every factor; a small one makes the filters forget their start sooner.
 
     Example:
+        from advlab.core.randomness import generator
+        from advlab.papers.purification.models import LargeFilterCNN
         net = LargeFilterCNN.draw(generator("net", seed), start_scale=0.1)
         net.layers.conv1.weight  # (32, 3, 7, 7)
     """

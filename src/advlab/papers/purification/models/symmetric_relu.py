@@ -25,6 +25,8 @@ class SymmetricReLU(nn.Module):
         sigma: the standard deviation of the pre-activation noise rho.
 
     Example:
+        from advlab.core.randomness import generator
+        from advlab.papers.purification.models import SymmetricReLU
         net = SymmetricReLU.draw(256, 1280, 0.01, bias=0.035, rng=generator("example"))
         margins = y * net(x)
     """

@@ -23,6 +23,7 @@ class Rows:
         weight: (m, d). There is no gradient.
 
     Example:
+        from advlab.papers.purification.reductions.sparse_products import Rows
         preactivations = Rows(weight)(x)
     """
 
@@ -47,6 +48,7 @@ def sparse_product(left: Tensor, right: Float[Tensor, "m d"]) -> Float[Tensor, "
         right: the other factor.
 
     Example:
+        from advlab.papers.purification.reductions import sparse_product
         gradient = sparse_product(gates, weight)   # sum_i G_i w_i
     """
     where = _entries(left)
@@ -64,6 +66,7 @@ def transposed_product(left: Tensor, right: Float[Tensor, "n d"]) -> Float[Tenso
         right: the other factor.
 
     Example:
+        from advlab.papers.purification.reductions.sparse_products import transposed_product
         gradient = transposed_product(gates, slope[:, None] * x)   # of the mean loss in the weights
     """
     where = _entries(left)

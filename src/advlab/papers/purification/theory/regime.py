@@ -139,6 +139,7 @@ def regime(
         Mw_max: ||M w*||_inf; about 1 for M = I.
 
     Example:
+        from advlab.papers.purification.theory import regime
         print(regime(256, 30))   # flags the conditions that fail
     """
     dimension, sparsity = sizes(d, k)

@@ -53,6 +53,7 @@ def run_conditions(
         kept: the share of draws that no filter rejects (1).
 
     Example:
+        from advlab.papers.purification.theory import run_conditions
         facts = run_conditions(256, 30, width=1280, penalty=2e-5, sigma0=0.01, noise=0, tau=0.22,
                                rate=3, clean_steps=1000, adversarial_steps=600)
         [str(one) for one in facts if not one.satisfied]

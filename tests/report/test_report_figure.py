@@ -3,6 +3,7 @@
 import re
 from xml.etree import ElementTree
 
+import altair as alt
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from sample_results import convergence, lasso
 
 from advlab.report import aggregate, figure
-from advlab.report.charts import curves, heat, panels, stacked
+from advlab.report.charts import curves, heat, panels, stacked, to_scale
 from advlab.report.colours import said_once, shared
 from advlab.report.fitting import PAGE_WIDTH, fitted
 from advlab.report.symbols import scripted
@@ -277,3 +278,60 @@ def test_many_numbers_as_colours_have_a_colour_bar():
     assert color["scale"]["type"] == "log"
     assert figure.svg(spec).count("<linearGradient") == 1
     assert figure.drawing(spec, "fig", "") is not None
+
+
+def test_rows_of_panels_are_as_far_apart_as_axes_titles_and_legends_need():
+    few, many = table(["one", "two"]), table([f"a name that is long, {k}" for k in range(6)])
+    slanted = few.with_columns(step=pl.format("a long name of step {}", "step"))
+    plain = [curves(few, "step", "share", "what") for _ in range(3)]
+    two_lines = curves(few, "step", "share", "what", title=40 * "long ", x_title="step")
+    tall = curves(many.rename({"what": "else"}), "step", "share", "else", title="Six names")
+    between = {
+        name: fitted(panels(charts).to_dict(), 390)["spacing"]["row"]
+        for name, charts in {
+            "plain": plain,
+            "titled": [*plain, two_lines],
+            "legend": [*plain, tall],
+            "slanted": [curves(slanted, "step", "share", "what"), *plain],
+        }.items()
+    }
+    assert between["plain"] < between["titled"]
+    assert between["plain"] + 6 * 16 < between["legend"]
+    assert between["plain"] + 30 < between["slanted"]
+
+
+def test_a_panel_to_scale_keeps_its_shape():
+    plane = to_scale(
+        alt.LayerChart(layer=[alt.Chart(table("a"), width=300, height=150).mark_point()])
+    )
+    panel = fitted(panels([plane] * 3).to_dict(), 700)["concat"][0]
+    assert panel["width"] != 300
+    assert panel["height"] == pytest.approx(panel["width"] / 2, abs=1)
+
+
+def test_panels_that_share_a_legend_have_one_number_of_columns_and_one_order_of_contours():
+    first, second = (
+        curves(table(names), "step", "share", "what") for names in ("ab", ["a", 20 * "c"])
+    )
+    spec = fitted(panels([first, second]).to_dict(), 390)
+    legends = [
+        part["encoding"]["color"]["legend"] for one in spec["concat"] for part in one["layer"]
+    ]
+    assert len({legend["columns"] for legend in legends}) == 1
+    grid = pl.DataFrame([{"x": x, "y": y, "v": 1.0 * x * y} for x in (1, 2) for y in (1, 2)])
+    drawn = [
+        heat(
+            grid, "x", "y", "v", lines=pl.DataFrame({"x": [1, 2], "y": [1, 2], "line": [name] * 2})
+        )
+        for name in ("measured", "Theorem 3.1")
+    ]
+    said = said_once(panels(drawn).to_dict())
+    domains = [one["layer"][-1]["encoding"]["stroke"]["scale"]["domain"] for one in said["concat"]]
+    assert domains == [["measured", "Theorem 3.1"]] * 2
+
+
+def test_lines_with_gaps_are_those_that_have_points():
+    known = pl.DataFrame({"step": [1, 3], "share": [0.1, 0.2], "what": "theory only"})
+    spec = curves(table("ab"), "step", "share", "what", theory=known, apart=True).to_dict()
+    filters = [step["filter"] for one in spec["layer"] for step in one.get("transform", [])]
+    assert filters == ["datum.place == 0", "datum.place == 1"]

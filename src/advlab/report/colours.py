@@ -41,25 +41,53 @@ def shared(
 
 
 def said_once(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The chart without legends that only repeat one of an earlier panel.
+    """The chart without legends that only repeat one of an earlier panel of a block.
+
+    Contours that share a legend have one order of names, as Vega asks for.
 
     Args:
         spec: a Vega-Lite specification whose panels have colours of their own; it is left as it is.
     """
     chart = deepcopy(dict(spec))
-    before: list[list[tuple[Any, ...]]] = []
-    for panel in _panels(chart) if _apart(chart) else []:
-        encodings = [*_encodings(panel, "color"), *_bars(panel)]
-        told: list[tuple[Any, ...]] = [
-            (one.get("title"), one.get("sort"), one.get("scale")) for one in encodings
-        ]
-        if told in before:
-            for encoding in encodings:
-                encoding["legend"] = None
-        elif told:
-            before.append(told)
-    _uncoloured(chart)
+    for block in _blocks(chart):
+        before: list[list[tuple[Any, ...]]] = []
+        for panel in _panels(block) if _apart(block) else []:
+            encodings = [*_encodings(panel, "color"), *_bars(panel)]
+            told: list[tuple[Any, ...]] = [
+                (one.get("title"), one.get("sort"), one.get("scale")) for one in encodings
+            ]
+            if told in before:
+                for encoding in encodings:
+                    encoding["legend"] = None
+            elif told:
+                before.append(told)
+        _uncoloured(block)
+        if not _apart(block):
+            _one_order(_panels(block))
     return chart
+
+
+def _blocks(chart: dict[str, Any]) -> list[dict[str, Any]]:
+    """What has legends of its own: blocks that stand below each other, or the whole chart."""
+    panels = _panels(chart)
+    if not any(_is_block(panel) for panel in panels):
+        return [chart]
+    return [block for panel in panels for block in _blocks(panel)]
+
+
+def _one_order(panels: Sequence[dict[str, Any]]) -> None:
+    for channel in ("stroke", "strokeDash"):
+        scales = [
+            found["scale"]
+            for panel in panels
+            for part in layers(panel)
+            if isinstance(found := (part.get("encoding") or {}).get(channel), dict)
+            and (found.get("scale") or {}).get("domain")
+            and found.get("type") == "nominal"
+        ]
+        names = list(dict.fromkeys(name for scale in scales for name in scale["domain"]))
+        for scale in scales:
+            scale["domain"] = names
 
 
 def _uncoloured(chart: dict[str, Any]) -> None:

@@ -19,8 +19,9 @@ from markupsafe import Markup
 from ..core.errors import AdvlabError
 from ..core.files import write_text
 from ..core.progress import duration
-from . import colours, figure, formatting, prose
+from . import colours, figure, formatting, pictures, prose
 from .bibliography import Paper
+from .compact import rounded
 from .continued import continued
 from .findings import Finding
 from .measured import measured
@@ -178,14 +179,16 @@ def chart_part(spec: Mapping[str, Any], name: str, label: str) -> dict[str, Any]
         name: of the files that a reader saves.
         label: what a screen reader says.
     """
-    chart = typeset(colours.said_once(spec))
+    chart = rounded(typeset(colours.said_once(spec)))
     tables = [[one.title, one.data, one.columns] for one in figure.tables(chart)]
+    drawing = figure.drawing(spec, name, label)
+    drawn = pictures.addresses(drawing.markup) if drawing else ()
     return {
         "name": name,
         "label": label,
-        "drawing": figure.drawing(spec, name, label),
+        "drawing": drawing,
         "tables": tables,
-        "packed": figure.packed({"spec": chart, "tables": tables}),
+        "packed": figure.packed({"spec": pictures.by_place(chart, drawn), "tables": tables}),
     }
 
 
@@ -245,26 +248,22 @@ def _entry(
     result: Result, spec: Mapping[str, Any], known: Mapping[str, Finding], prints: Prints
 ) -> dict[str, Any]:
     anchor = _slug(result.experiment)
-    shared = formatting.shared_scope(result.verdicts)
     label = f"{result.item} of {result.paper}: {result.title}"
     return {
         "result": result,
         "anchor": anchor,
         "short": result.experiment.rpartition("/")[2],
         "counts": counts([result]),
-        "scope": shared,
         "command": command(result),
         "chart": chart_part(spec, anchor, label) if spec else None,
         "printed": prints.tables.get(result.experiment),
-        "cards": _cards(result, shared, known, prints),
+        "cards": _cards(result, known, prints),
     }
 
 
-def _cards(
-    result: Result, shared: str, known: Mapping[str, Finding], prints: Prints
-) -> list[dict[str, Any]]:
+def _cards(result: Result, known: Mapping[str, Finding], prints: Prints) -> list[dict[str, Any]]:
     cards = [
-        {**_card(result, verdict, shared, known, prints), "before": before}
+        {**_card(result, verdict, known, prints), "before": before}
         for verdict, before in zip(result.verdicts, continued(result.verdicts), strict=True)
     ]
     seen: Counter[str] = Counter()
@@ -277,9 +276,9 @@ def _cards(
 
 
 def _card(
-    result: Result, verdict: Verdict, shared: str, known: Mapping[str, Finding], prints: Prints
+    result: Result, verdict: Verdict, known: Mapping[str, Finding], prints: Prints
 ) -> dict[str, Any]:
-    name, scope = result.name(verdict), formatting.scope(verdict)
+    name = result.name(verdict)
     printed = prints.numbers.get(name)
     return {
         "name": name,
@@ -287,7 +286,7 @@ def _card(
         "strip": strip(verdict, printed.value if printed else None),
         "printed": printed,
         "measured": measured(verdict),
-        "scope": "" if scope == shared else scope,
+        "scope": "; ".join(filter(None, (formatting.scope(verdict), formatting.sizes(verdict)))),
         "finding": known.get(name),
     }
 

@@ -107,9 +107,10 @@ def _legend_below(part: Mapping[str, Any]) -> int:
 
 
 def _count(title: Any) -> int:
-    """How many lines a title has."""
-    text = title.get("text") if isinstance(title, dict) else title
-    return len(text) if isinstance(text, list) else int(bool(text))
+    """How many lines a title has, with what stands below it."""
+    if isinstance(title, dict):
+        return _count(title.get("text")) + _count(title.get("subtitle"))
+    return len(title) if isinstance(title, list) else int(bool(title))
 
 
 def _wrap_legend(panels: Sequence[Any], width: float) -> None:

@@ -65,7 +65,10 @@ def theme(dark: bool = False) -> dict[str, Any]:
             "titlePadding": 10,
             "columnPadding": 14,
             "offset": 14,
-            "layout": {"top": {"anchor": "start", "direction": "horizontal", "center": True}},
+            "layout": {
+                "top": {"anchor": "start", "direction": "horizontal", "center": True},
+                "bottom": {"anchor": "start", "direction": "vertical"},
+            },
         },
         "title": {
             "anchor": "start",

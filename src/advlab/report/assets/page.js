@@ -109,8 +109,8 @@
 
   // The room that the axes of a row take, and below them the titles and legends of the next.
   const count = (title) => {
-    const text = title?.text ?? title;
-    return Array.isArray(text) ? text.length : text ? 1 : 0;
+    if (title?.text) return count(title.text) + count(title.subtitle);
+    return Array.isArray(title) ? title.length : title ? 1 : 0;
   };
   function between(upper, lower, apart) {
     const legends = apart ? Math.max(...lower.map(legendHeight)) : 0;

@@ -7,7 +7,7 @@ from .verdict import Assumption, Verdict
 
 _MANY = 4
 """Sizes beyond so many are told by their ends."""
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float | None) -> str:
@@ -16,7 +16,7 @@ def number(value: float | None) -> str:
         return "not measured"
     digits, _, power = f"{value:.4g}".partition("e")
     digits = digits.replace("-", "−")
-    return f"{digits} × 10{str(int(power)).translate(_RAISED)}" if power else digits
+    return f"{digits} × 10{str(int(power)).translate(RAISED)}" if power else digits
 
 
 def interval(low: float | None, high: float | None) -> str:

@@ -290,6 +290,18 @@ def test_search_and_filters_narrow_the_page(browser, page):
     assert shown(browser, ".card") == everything
 
 
+def test_a_count_leads_to_the_claims_that_it_counts(browser, page):
+    (count,) = find(browser, "[data-only-outcome=refuted]")
+    assert count.text == "1"
+    assert "generalization/fig5/5" in count.get_attribute("href").replace("%2F", "/")
+    count.click()
+    assert shown(browser, ".card") == ["generalization/fig5/5"]
+    # A run at smoke scale is among no counts.
+    (undecided,) = find(browser, "[data-only-outcome=undecided]")
+    undecided.click()
+    assert len(shown(browser, ".card")) == int(undecided.text) == 3
+
+
 def test_a_search_leaves_no_header_of_a_paper_without_a_match(browser, page):
     field = browser.find_element("id", "search")
     field.send_keys("quick look")

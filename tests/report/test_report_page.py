@@ -61,14 +61,14 @@ def page() -> Page:
 
 
 def test_the_header_and_the_index_count_the_verdicts(page):
-    assert "8 verdicts from 3 experiments of 2 papers" in page.text
-    assert "3 supported 1 refuted 4 undecided 0 outside 2 failed cases" in page.text
+    assert "7 verdicts from 3 experiments of 2 papers" in page.text
+    assert "1 experiment ran at smoke scale, which decides nothing." in page.text
+    assert "3 supported 1 refuted 3 undecided 0 outside 2 failed cases" in page.text
     bars = [attrs["aria-label"] for _, attrs in page.tags if attrs.get("class") == "bar"]
     assert bars == [
-        "1 undecided",
         "1 supported, 1 undecided",
         "2 supported, 1 refuted, 2 undecided",
-        "3 supported, 1 refuted, 4 undecided",
+        "3 supported, 1 refuted, 3 undecided",
     ]
 
 

@@ -76,7 +76,7 @@ class Moved:
         return sum(
             row.change == "number"
             or (
-                row.change == "none"
+                row.change in ("none", "rule")
                 and row.a is not None
                 and row.b is not None
                 and _distance(row.a.measured, row.b.measured) > _SAME

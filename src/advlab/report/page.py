@@ -130,7 +130,9 @@ def render(
         "kinds": KINDS,
         "letters": LETTERS,
         "by_kind": counts_by_kind(results),
+        "first": _first(groups),
         "total": {**counts(results), "charts": charts},
+        "smoke": sum(result.scale == "smoke" for result in results),
         "finished": max((result.finished for result in results), default="")[:10],
         **frame("page.css", chart=bool(charts)),
     }
@@ -138,6 +140,15 @@ def render(
     page = template.render(shown)
     entries = [entry for group in groups for entry in group["entries"]]
     return template.render(shown) if _put_pictures(entries, _LARGEST - len(page.encode())) else page
+
+
+def _first(groups: Sequence[dict[str, Any]]) -> dict[tuple[str, str], str]:
+    """Where the first card of each kind and outcome is, for links that need no script."""
+    found: dict[tuple[str, str], str] = {}
+    for entry in (entry for group in groups for entry in group["entries"]):
+        for card in entry["cards"] if entry["result"].scale != "smoke" else ():
+            found.setdefault((card["verdict"].kind, card["verdict"].outcome), card["anchor"])
+    return found
 
 
 def _put_pictures(entries: Sequence[dict[str, Any]], room: float) -> int:
@@ -194,7 +205,7 @@ def chart_part(spec: Mapping[str, Any], name: str, label: str) -> dict[str, Any]
 
 def counts(results: Sequence[Result]) -> dict[str, int]:
     """How many verdicts came out each way, how many there are, and how many cases failed."""
-    verdicts = [verdict for result in results for verdict in result.verdicts]
+    verdicts = _decided(results)
     found = {name: sum(one.outcome == name for one in verdicts) for name in OUTCOMES}
     failed = sum(len(result.failed) for result in results)
     return {**found, "verdicts": len(verdicts), "failed": failed}
@@ -202,7 +213,7 @@ def counts(results: Sequence[Result]) -> dict[str, int]:
 
 def counts_by_kind(results: Sequence[Result]) -> dict[str, dict[str, int]]:
     """Of each kind of claim that there is, how many verdicts came out each way."""
-    verdicts = [verdict for result in results for verdict in result.verdicts]
+    verdicts = _decided(results)
     return {
         kind: {
             name: sum(one.kind == kind and one.outcome == name for one in verdicts)
@@ -211,6 +222,11 @@ def counts_by_kind(results: Sequence[Result]) -> dict[str, dict[str, int]]:
         for kind in KINDS
         if any(one.kind == kind for one in verdicts)
     }
+
+
+def _decided(results: Sequence[Result]) -> list[Verdict]:
+    """The verdicts that count: smoke scale decides nothing."""
+    return [one for result in results if result.scale != "smoke" for one in result.verdicts]
 
 
 def _gathered(

@@ -11,9 +11,8 @@ from sample_results import convergence, lasso
 
 from advlab.report import figure
 from advlab.report.charts import curves, panels, stacked
-from advlab.report.compact import compact, rounded
+from advlab.report.compact import addresses, by_place, compact, rounded
 from advlab.report.page import chart_part
-from advlab.report.pictures import addresses, by_place
 from advlab.report.tiles import tile_chart, tile_rows
 
 

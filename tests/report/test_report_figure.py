@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from sample_results import convergence, lasso
 
 from advlab.report import aggregate, figure
-from advlab.report.charts import curves, heat, panels, stacked, to_scale
+from advlab.report.charts import boxes, curves, heat, panels, stacked
 from advlab.report.colours import said_once, shared
 from advlab.report.fitting import PAGE_WIDTH, fitted
 from advlab.report.symbols import scripted
 from advlab.report.theme import CATEGORIES, QUIET
+from advlab.report.to_scale import to_scale
 
 
 def table(names, low=0.0, high=1.0) -> pl.DataFrame:
@@ -332,6 +333,15 @@ def test_panels_that_share_a_legend_have_one_number_of_columns_and_one_order_of_
 
 def test_lines_with_gaps_are_those_that_have_points():
     known = pl.DataFrame({"step": [1, 3], "share": [0.1, 0.2], "what": "theory only"})
-    spec = curves(table("ab"), "step", "share", "what", theory=known, apart=True).to_dict()
-    filters = [step["filter"] for one in spec["layer"] for step in one.get("transform", [])]
-    assert filters == ["datum.place == 0", "datum.place == 1"]
+    chart = curves(table("ab"), "step", "share", "what", theory=known, apart=True)
+    for spec in (said_once(chart.to_dict()), said_once(panels([chart]).to_dict())["concat"][0]):
+        filters = [step["filter"] for one in spec["layer"] for step in one.get("transform", [])]
+        assert filters == ["datum.place == 0", "datum.place == 1"]
+
+
+def test_an_outline_has_the_colours_and_the_legend_of_its_box():
+    rows = table(["0.1", "0.5"]).with_columns(pl.col("what").cast(pl.Float64))
+    (spec,) = shared([boxes(rows, "step", "share", "what").to_dict()], {"a": 1})
+    encoding = said_once(spec)["layer"][1]["encoding"]
+    assert encoding["stroke"] == encoding["color"]
+    assert encoding["stroke"]["scale"]["range"] == CATEGORIES[:2]

@@ -188,12 +188,12 @@ class Axes:
         legend = alt.Legend(type="gradient") if told else None
         return {channel: kind("shade:Q", title=self.color, scale=scale, legend=legend)}
 
-    def hue(self, channel: type[Any] = alt.Color) -> Any:
-        """Colours by name, as what a channel of altair shows."""
+    def hue(self) -> alt.Color:
+        """Colours by name."""
         names = self.names()
         kind = "N" if len(names) <= len(CATEGORIES) else "O"
         legend = alt.Legend(symbolType="circle")
-        return channel(f"color:{kind}", title=self.color, sort=names, legend=legend)
+        return alt.Color(f"color:{kind}", title=self.color, sort=names, legend=legend)
 
     def tooltip(self, rows: pl.DataFrame) -> list[alt.Tooltip]:
         titles = {

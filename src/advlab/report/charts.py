@@ -13,7 +13,6 @@ from . import aggregate
 from .axes import HEIGHT as HEIGHT
 from .axes import WIDTH as WIDTH
 from .axes import Axes, layered
-from .fitting import TO_SCALE
 from .heat_map import heat as heat
 from .theme import layers
 
@@ -64,19 +63,19 @@ def curves(
     # Only points carry a tooltip of their own place, so the line has invisible ones.
     if several:
         dots = line.mark_point(opacity=0, size=90).encode(tooltip=told)
-        lines = [*_with_gaps(line, rows["place"].unique().sort().to_list()), dots]
+        lines = [*_with_gaps(line, len(several)), dots]
     else:
         lines = [line.mark_line(point=alt.OverlayMarkDef(opacity=0, size=90)).encode(tooltip=told)]
     return layered([around, *lines, *axes.dashed(theory)], title)
 
 
-def _with_gaps(line: alt.Chart, places: list[int]) -> list[alt.Chart]:
+def _with_gaps(line: alt.Chart, several: int) -> list[alt.Chart]:
     """Each line by itself, chosen by its number, as names are typeset."""
     return [
         line.transform_filter(f"datum.place == {place}").mark_line(
             **(DASHES[(place - 1) % len(DASHES)] if place else {})
         )
-        for place in places
+        for place in range(several)
     ]
 
 
@@ -127,7 +126,7 @@ def boxes(
     # The outline shows a box of no height, where all replicates agree.
     box = box.encode(tooltip=axes.tooltip(rows))
     if color:
-        box = box.encode(stroke=axes.hue(alt.Stroke))
+        box = box.encode(stroke=alt.Stroke("color:N", sort=axes.names(), legend=None))
     middle = axes.chart(rows).mark_tick(thickness=2, size=12)
     middle = middle.encode(y=axes.y("y"), color=alt.value("white"))
     return layered([whiskers, box, middle], title)
@@ -138,8 +137,7 @@ def panels(charts: Sequence[AnyChart], *, title: str = "", columns: int = 3) -> 
 
     They share one legend, unless their colours stand for different things.
     """
-    # Plots line up, not their labels: the spacing has room for an axis and a title. Where panels
-    # are fitted to a page it is as large as their titles and legends need.
+    # Plots line up, not their labels: the spacing has room for an axis and a title.
     shared = len(set().union(*(_hues(chart) for chart in charts))) <= 1
     spacing = {"row": 112 if shared else 140, "column": 72}
     together = alt.ConcatChart(
@@ -154,11 +152,6 @@ def panels(charts: Sequence[AnyChart], *, title: str = "", columns: int = 3) -> 
     channels = {"color"} | set().union(*(_channels(chart) for chart in charts))
     apart: dict[str, Any] = dict.fromkeys(sorted(channels), "independent")
     return together.resolve_scale(**apart)
-
-
-def to_scale(chart: alt.LayerChart) -> alt.LayerChart:
-    """A panel that keeps its shape where it is made narrower or wider: circles stay circles."""
-    return chart.properties(view=alt.ViewBackground(style=["cell", TO_SCALE]))
 
 
 def stacked(*charts: AnyChart, title: str = "") -> alt.VConcatChart:

@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 from .theme import CATEGORIES, QUIET, layers
+from .vega_warnings import one_order, outlined, without_empty_lines
 
 _CHANNELS = ("color", "stroke", "fill")
 
@@ -28,6 +29,10 @@ def shared(
         first, second = shared([chart.to_dict(), other.to_dict()])
     """
     charts = [deepcopy(dict(spec)) for spec in specs]
+    for chart in charts:
+        for block in _blocks(chart):
+            for panel in _panels(block):
+                outlined(panel)
     legends = [legend for chart in charts for legend in _legends(chart)]
     colours = _assigned([keys for _, keys in legends], fixed or {})
     for encodings, keys in legends:
@@ -43,12 +48,12 @@ def shared(
 def said_once(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The chart without legends that only repeat one of an earlier panel of a block.
 
-    Contours that share a legend have one order of names, as Vega asks for.
+    What Vega would complain of is mended (`report.vega_warnings`).
 
     Args:
         spec: a Vega-Lite specification whose panels have colours of their own; it is left as it is.
     """
-    chart = deepcopy(dict(spec))
+    chart = without_empty_lines(deepcopy(dict(spec)))
     for block in _blocks(chart):
         before: list[list[tuple[Any, ...]]] = []
         for panel in _panels(block) if _apart(block) else []:
@@ -61,9 +66,11 @@ def said_once(spec: Mapping[str, Any]) -> dict[str, Any]:
                     encoding["legend"] = None
             elif told:
                 before.append(told)
+        for panel in _panels(block):
+            outlined(panel)
         _uncoloured(block)
         if not _apart(block):
-            _one_order(_panels(block))
+            one_order(_panels(block))
     return chart
 
 
@@ -73,21 +80,6 @@ def _blocks(chart: dict[str, Any]) -> list[dict[str, Any]]:
     if not any(_is_block(panel) for panel in panels):
         return [chart]
     return [block for panel in panels for block in _blocks(panel)]
-
-
-def _one_order(panels: Sequence[dict[str, Any]]) -> None:
-    for channel in ("stroke", "strokeDash"):
-        scales = [
-            found["scale"]
-            for panel in panels
-            for part in layers(panel)
-            if isinstance(found := (part.get("encoding") or {}).get(channel), dict)
-            and (found.get("scale") or {}).get("domain")
-            and found.get("type") == "nominal"
-        ]
-        names = list(dict.fromkeys(name for scale in scales for name in scale["domain"]))
-        for scale in scales:
-            scale["domain"] = names
 
 
 def _uncoloured(chart: dict[str, Any]) -> None:

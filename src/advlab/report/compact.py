@@ -17,6 +17,7 @@ _USUAL = {
 }
 """What a browser takes where nothing is said."""
 _INHERITED = ("fill", "stroke", "stroke-width", "text-anchor", "font-size", "font-weight")
+_ADDRESS = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]+")
 _DIGITS = 6
 """Of the numbers in a chart, of which a page tells five."""
 _MARKS = {"path", "line", "text"}
@@ -44,6 +45,30 @@ def rounded(part: Any) -> Any:
     if isinstance(part, Mapping):
         return {name: rounded(one) for name, one in part.items()}
     return [rounded(one) for one in part] if isinstance(part, list) else part
+
+
+def addresses(text: str) -> list[str]:
+    """The pictures in a text, each once, in their order."""
+    return list(dict.fromkeys(_ADDRESS.findall(text)))
+
+
+def by_place(part: Any, drawn: Sequence[str]) -> Any:
+    """A chart with the places of pictures for their addresses, which stand in its drawing already.
+
+    Args:
+        part: a Vega-Lite specification, or a part of one; it is left as it is.
+        drawn: the addresses in the drawing; `page.js` reads them there.
+    """
+    places = {address: f"picture:{place}" for place, address in enumerate(drawn)}
+
+    def replaced(one: Any) -> Any:
+        if isinstance(one, dict):
+            return {key: replaced(inner) for key, inner in one.items()}
+        if isinstance(one, list):
+            return [replaced(inner) for inner in one]
+        return places.get(one, one) if isinstance(one, str) else one
+
+    return replaced(part) if places else part
 
 
 def _tidy(element: ElementTree.Element) -> None:

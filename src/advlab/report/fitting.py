@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from .theme import layers
+from .to_scale import TO_SCALE
 
 PAGE_WIDTH = 1000
 """What a drawing may be wide, in pixels; `page.js` fits charts to any other width."""
@@ -23,8 +24,6 @@ _LEGEND, _LEGEND_ROW, _COLOUR_BAR, _OFFSET = 7, 16, 37, 10
 """What legends take above a panel, and how far a title is from what is below it, in pixels."""
 _TITLE_LINE, _AXIS_LINE, _LABELS, _SLACK = 16, 14, 18, 18
 """Lines of titles of panels and of axes, labels of an axis, and what is free between two rows."""
-TO_SCALE = "to-scale"
-"""The style of panels that keep their shape, such as a plane with circles in it."""
 
 
 def fitted(spec: Mapping[str, Any], width: int = PAGE_WIDTH) -> dict[str, Any]:

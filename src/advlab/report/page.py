@@ -19,9 +19,9 @@ from markupsafe import Markup
 from ..core.errors import AdvlabError
 from ..core.files import write_text
 from ..core.progress import duration
-from . import colours, figure, formatting, pictures, prose
+from . import colours, figure, formatting, prose
 from .bibliography import Paper
-from .compact import rounded
+from .compact import addresses, by_place, rounded
 from .continued import continued
 from .findings import Finding
 from .measured import measured
@@ -193,13 +193,13 @@ def chart_part(spec: Mapping[str, Any], name: str, label: str) -> dict[str, Any]
     chart = rounded(typeset(colours.said_once(spec)))
     tables = [[one.title, one.data, one.columns] for one in figure.tables(chart)]
     drawing = figure.drawing(spec, name, label)
-    drawn = pictures.addresses(drawing.markup) if drawing else ()
+    drawn = addresses(drawing.markup) if drawing else ()
     return {
         "name": name,
         "label": label,
         "drawing": drawing,
         "tables": tables,
-        "packed": figure.packed({"spec": pictures.by_place(chart, drawn), "tables": tables}),
+        "packed": figure.packed({"spec": by_place(chart, drawn), "tables": tables}),
     }
 
 

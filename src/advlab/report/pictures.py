@@ -1,17 +1,13 @@
 """Arrays as pictures inside a page, without a picture library."""
 
 import base64
-import re
 import struct
 import zlib
-from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float, UInt8
 
 CHANNELS = (1, 3)
-_ADDRESS = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]+")
 
 
 def is_image(shape: tuple[int, ...]) -> bool:
@@ -28,30 +24,6 @@ def picture(values: Float[np.ndarray, "..."], low: float, high: float) -> str:
 
 def address(pixels: UInt8[np.ndarray, "height width colours"]) -> str:
     return "data:image/png;base64," + base64.b64encode(png(pixels)).decode()
-
-
-def addresses(text: str) -> list[str]:
-    """The pictures in a text, each once, in their order."""
-    return list(dict.fromkeys(_ADDRESS.findall(text)))
-
-
-def by_place(part: Any, drawn: Sequence[str]) -> Any:
-    """A chart with the places of pictures for their addresses, which stand in its drawing already.
-
-    Args:
-        part: a Vega-Lite specification, or a part of one; it is left as it is.
-        drawn: the addresses in the drawing; `page.js` reads them there.
-    """
-    places = {address: f"picture:{place}" for place, address in enumerate(drawn)}
-
-    def replaced(one: Any) -> Any:
-        if isinstance(one, dict):
-            return {key: replaced(inner) for key, inner in one.items()}
-        if isinstance(one, list):
-            return [replaced(inner) for inner in one]
-        return places.get(one, one) if isinstance(one, str) else one
-
-    return replaced(part) if places else part
 
 
 def png(pixels: UInt8[np.ndarray, "height width colours"]) -> bytes:

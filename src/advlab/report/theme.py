@@ -65,10 +65,7 @@ def theme(dark: bool = False) -> dict[str, Any]:
             "titlePadding": 10,
             "columnPadding": 14,
             "offset": 14,
-            "layout": {
-                "top": {"anchor": "start", "direction": "horizontal", "center": True},
-                "bottom": {"anchor": "start", "direction": "vertical"},
-            },
+            "layout": {"top": {"anchor": "start", "direction": "horizontal", "center": True}},
         },
         "title": {
             "anchor": "start",

@@ -20,6 +20,8 @@ SERIES = {
 
 INPUTS = ["clean", "attacked"]
 DASHES = [[5, 3], [1, 0]]
+_BELOW = {"anchor": "start", "direction": "vertical"}
+"""Two legends below a chart, one below the other."""
 _LABELS = 6
 """How many epochs have a label at most, but for one."""
 
@@ -39,7 +41,7 @@ def render_training(about: Mapping[str, Any], log: pl.DataFrame) -> str:
     """The page as text; the arguments are those of `write_training`."""
     best = about["best"]["epoch"] if about["best"] else None
     made = [
-        chart.to_dict()
+        chart.to_dict() | {"config": {"legend": {"layout": {"bottom": _BELOW}}}}
         for chart in (
             _curves(log, "error", "Error after each epoch", best, (0.0, 1.0)),
             _curves(log, "loss", "Loss after each epoch", best, None),

@@ -4,8 +4,9 @@ import altair as alt
 import numpy as np
 import polars as pl
 
-from .....report.charts import WIDTH, AnyChart, panels, points, to_scale
+from .....report.charts import WIDTH, AnyChart, panels, points
 from .....report.theme import CATEGORIES
+from .....report.to_scale import to_scale
 from ...theory import capacity
 
 LABELLINGS = {

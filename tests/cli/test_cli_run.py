@@ -12,6 +12,7 @@ import toy_numpy
 from advlab import lab, papers
 from advlab.cli import main
 from advlab.lab import provenance
+from advlab.report import figure
 
 TOY = str(Path(toy.__file__))
 
@@ -38,7 +39,7 @@ def test_run_json_is_one_line_an_experiment(tmp_path, capsys):
     }
     assert verdict["id"].endswith("toy_experiment/mean")
     assert verdict["outcome"] == "supported"
-    assert "takes about 10 s" in captured.err
+    assert "take about 10 s" in captured.err
 
 
 def test_a_run_leaves_figure_table_and_page_and_says_where(tmp_path, capsys, monkeypatch):
@@ -63,8 +64,42 @@ def test_a_run_leaves_figure_table_and_page_and_says_where(tmp_path, capsys, mon
     assert called(*arguments, "--verbose") == 0
     assert "rule: " in capsys.readouterr().out
     assert called(*arguments, "--quiet") == 0
-    assert capsys.readouterr().out == ""
+    assert tuple(capsys.readouterr()) == ("", "")
+    assert called(*arguments, "--quiet", "--fresh") == 0
+    assert tuple(capsys.readouterr()) == ("", "")
     assert called(*arguments, "--quiet", "--verbose") == 2
+
+
+def test_a_time_is_said_of_what_is_missing_alone(tmp_path, capsys):
+    arguments = ("run", TOY, "--jobs", 1, "--out", tmp_path)
+    assert called(*arguments, "--seeds", 2) == 0
+    assert "take about 10 s" in capsys.readouterr().err
+    assert called(*arguments, "--seeds", 2) == 0
+    assert "about" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("place", "left"), [("svg", ()), ("png", ("figure.svg",))])
+def test_a_figure_that_cannot_be_drawn_is_one_line_and_loses_no_result(
+    tmp_path, capsys, monkeypatch, place, left
+):
+    arguments = ("run", TOY, "--seeds", 2, "--jobs", 1, "--out", tmp_path, "--json")
+    assert called(*arguments) == 0
+    capsys.readouterr()
+
+    def fails(*_, **__):
+        raise RuntimeError("SVG has an invalid size\nstack backtrace:\n  0: main")
+
+    broken = {"svg": "vegalite_to_svg", "png": "svg_to_png"}[place]
+    monkeypatch.setattr(figure.vl_convert, broken, fails)
+    assert called(*arguments) == 4
+    said = capsys.readouterr()
+    assert json.loads(said.out)["verdicts"][0]["outcome"] == "supported"
+    (line,) = [one for one in said.err.splitlines() if "no figure" in one]
+    assert line.endswith("toy_experiment: the converter says: SVG has an invalid size")
+    (page,) = tmp_path.rglob("report.html")
+    names = {path.name for path in page.parent.iterdir() if path.suffix in (".svg", ".png", ".csv")}
+    # A figure of the run before would be another's.
+    assert names == {"table.csv", *left}
 
 
 CLAIMS = """

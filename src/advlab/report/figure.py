@@ -47,16 +47,27 @@ _LEFT_OUT = re.compile(
 )
 
 
+class Undrawable(ValueError):
+    """A chart that the converter cannot draw, or not at this size; its message is one line."""
+
+    def __init__(self, error: Exception):
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        super().__init__(f"the converter says: {lines[0]:.200}")
+
+
 def svg(spec: Mapping[str, Any]) -> str:
     """The chart as an SVG file, in light colours.
 
     Raises:
-        ValueError: the specification cannot be drawn.
+        Undrawable: the specification cannot be drawn.
     """
     chart = fitted(typeset(said_once(spec)))
-    text = vl_convert.vegalite_to_svg(
-        chart, vl_version=VEGA_LITE, config=theme(), allowed_base_urls=[]
-    )
+    try:
+        text = vl_convert.vegalite_to_svg(
+            chart, vl_version=VEGA_LITE, config=theme(), allowed_base_urls=[]
+        )
+    except (ValueError, RuntimeError) as error:
+        raise Undrawable(error) from None
     return scripted(text)
 
 
@@ -66,8 +77,14 @@ def png(drawing: str, scale: float = 2.0) -> bytes:
     Args:
         drawing: an SVG file.
         scale: pixels of the picture for one of the drawing.
+
+    Raises:
+        Undrawable: it is no drawing, or too large a picture.
     """
-    return vl_convert.svg_to_png(_with_fonts(drawing), scale=scale)
+    try:
+        return vl_convert.svg_to_png(_with_fonts(drawing), scale=scale)
+    except (ValueError, RuntimeError) as error:
+        raise Undrawable(error) from None
 
 
 def _with_fonts(drawing: str) -> str:
@@ -102,7 +119,7 @@ def drawing(spec: Mapping[str, Any], name: str, label: str) -> Drawing | None:
     """
     try:
         text = svg(spec)
-    except ValueError:
+    except Undrawable:
         return None
     return inside_page(text, name, label)
 

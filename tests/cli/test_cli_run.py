@@ -1,7 +1,10 @@
 """advlab run and advlab list, from arguments to what they print and leave on disk."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +14,7 @@ import toy_numpy
 
 from advlab import lab, papers
 from advlab.cli import main
+from advlab.core.errors import AdvlabError
 from advlab.lab import provenance
 from advlab.report import figure
 
@@ -282,3 +286,31 @@ def test_list_json(capsys):
             }
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("cgro/ph", ["cgro/phases", "cgro/phase_times"]),
+        ("gen", [name for name in ("generalization", *papers.EXPERIMENTS) if name[:3] == "gen"]),
+        ("phas", ["phases", "phase_times"]),
+        ("fig13", ["fig13"]),
+        ("nothing", []),
+    ],
+)
+def test_the_shell_completes_names_of_papers_and_of_items(typed, found):
+    words = {"COMP_WORDS": f"advlab run {typed}", "COMP_CWORD": "2"}
+    told = subprocess.run(
+        [sys.executable, "-m", "advlab"],
+        env={**os.environ, **words, "_ADVLAB_COMPLETE": "complete_bash"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.stdout.split() == found
+
+
+def test_a_name_without_its_paper_is_enough_where_one_paper_has_it():
+    assert papers.select("phases") == ["cgro/phases"]
+    with pytest.raises(AdvlabError, match="generalization/fig13 or purification/fig13"):
+        papers.select("fig13")

@@ -77,11 +77,12 @@ _SCRIPT = re.compile(
     r"|(?P<digit>(?<![A-Za-z0-9])(?P<letter>[ͰͱͲ-Ͽ])(?P<f>[0-9])(?![0-9.]))"
 )
 _VARIABLE = re.compile(
-    r"(?<![\w'’.\"“$])(?<!Appendix )(?<!Lemma )(?<!Panel )(?<!panel )(?<!claim )"
+    r"(?<![\w'’.\"“$])(?<!Appendix )(?<!Lemma )(?<!Panel )(?<!panel )(?<!claim )(?<!\b[a-z]-)"
     r"(?:[BCDEFHJLN-Zb-gi-rt-z]|(?<!\d )[GKMhs])[\u0302\u0303]?"
     r"(?=′?(?:[^\w'’.\-]|[.\-](?!\w)|$))|[α-ω]"
 )
-"""Letters that stand alone, but for "a", "A" and "I", which are words, and units; Greek letters."""
+"""Letters that stand alone, not as the end of "a-d", but for "a", "A" and "I", which are words, and
+units; Greek letters."""
 _NUMBER = re.compile(r"[-+−]?[\d.]+(?:e[-+]?\d+)?$")
 _LONGEST = 300
 _UP = str.maketrans("-−+0123456789()n", "⁻⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹⁽⁾ⁿ")

@@ -1,7 +1,10 @@
 """advlab run and advlab list, from arguments to what they print and leave on disk."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import polars as pl
@@ -11,7 +14,9 @@ import toy_numpy
 
 from advlab import lab, papers
 from advlab.cli import main
+from advlab.core.errors import AdvlabError
 from advlab.lab import provenance
+from advlab.report import figure
 
 TOY = str(Path(toy.__file__))
 
@@ -38,7 +43,7 @@ def test_run_json_is_one_line_an_experiment(tmp_path, capsys):
     }
     assert verdict["id"].endswith("toy_experiment/mean")
     assert verdict["outcome"] == "supported"
-    assert "takes about 10 s" in captured.err
+    assert "take about 10 s" in captured.err
 
 
 def test_a_run_leaves_figure_table_and_page_and_says_where(tmp_path, capsys, monkeypatch):
@@ -63,8 +68,42 @@ def test_a_run_leaves_figure_table_and_page_and_says_where(tmp_path, capsys, mon
     assert called(*arguments, "--verbose") == 0
     assert "rule: " in capsys.readouterr().out
     assert called(*arguments, "--quiet") == 0
-    assert capsys.readouterr().out == ""
+    assert tuple(capsys.readouterr()) == ("", "")
+    assert called(*arguments, "--quiet", "--fresh") == 0
+    assert tuple(capsys.readouterr()) == ("", "")
     assert called(*arguments, "--quiet", "--verbose") == 2
+
+
+def test_a_time_is_said_of_what_is_missing_alone(tmp_path, capsys):
+    arguments = ("run", TOY, "--jobs", 1, "--out", tmp_path)
+    assert called(*arguments, "--seeds", 2) == 0
+    assert "take about 10 s" in capsys.readouterr().err
+    assert called(*arguments, "--seeds", 2) == 0
+    assert "about" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("place", "left"), [("svg", ()), ("png", ("figure.svg",))])
+def test_a_figure_that_cannot_be_drawn_is_one_line_and_loses_no_result(
+    tmp_path, capsys, monkeypatch, place, left
+):
+    arguments = ("run", TOY, "--seeds", 2, "--jobs", 1, "--out", tmp_path, "--json")
+    assert called(*arguments) == 0
+    capsys.readouterr()
+
+    def fails(*_, **__):
+        raise RuntimeError("SVG has an invalid size\nstack backtrace:\n  0: main")
+
+    broken = {"svg": "vegalite_to_svg", "png": "svg_to_png"}[place]
+    monkeypatch.setattr(figure.vl_convert, broken, fails)
+    assert called(*arguments) == 4
+    said = capsys.readouterr()
+    assert json.loads(said.out)["verdicts"][0]["outcome"] == "supported"
+    (line,) = [one for one in said.err.splitlines() if "no figure" in one]
+    assert line.endswith("toy_experiment: the converter says: SVG has an invalid size")
+    (page,) = tmp_path.rglob("report.html")
+    names = {path.name for path in page.parent.iterdir() if path.suffix in (".svg", ".png", ".csv")}
+    # A figure of the run before would be another's.
+    assert names == {"table.csv", *left}
 
 
 CLAIMS = """
@@ -247,3 +286,31 @@ def test_list_json(capsys):
             }
         },
     }
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        ("cgro/ph", ["cgro/phases", "cgro/phase_times"]),
+        ("gen", [name for name in ("generalization", *papers.EXPERIMENTS) if name[:3] == "gen"]),
+        ("phas", ["phases", "phase_times"]),
+        ("fig13", ["fig13"]),
+        ("nothing", []),
+    ],
+)
+def test_the_shell_completes_names_of_papers_and_of_items(typed, found):
+    words = {"COMP_WORDS": f"advlab run {typed}", "COMP_CWORD": "2"}
+    told = subprocess.run(
+        [sys.executable, "-m", "advlab"],
+        env={**os.environ, **words, "_ADVLAB_COMPLETE": "complete_bash"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.stdout.split() == found
+
+
+def test_a_name_without_its_paper_is_enough_where_one_paper_has_it():
+    assert papers.select("phases") == ["cgro/phases"]
+    with pytest.raises(AdvlabError, match="generalization/fig13 or purification/fig13"):
+        papers.select("fig13")

@@ -10,6 +10,7 @@ import pytest
 
 from advlab import lab
 from advlab.core.errors import AdvlabError
+from advlab.core.seal import seal
 
 EXPERIMENT = '''
 """Toy figure of a user, with a module beside it."""
@@ -122,8 +123,8 @@ def test_a_run_without_a_recorded_code_counts_as_other_code(tmp_path, capsys):
     path = tmp_path / POINTS[1].key() / "run.json"
     record = json.loads(path.read_text())
     assert len(record.pop("code")) == 16
-    del record["seal"], record["data"]
-    path.write_text(json.dumps(record))
+    del record["seal"]
+    path.write_text(seal(json.dumps(record)))
     capsys.readouterr()
     assert lab.sweep(POINTS, one, tmp_path, jobs=1).table["y"].to_list() == [0.0, 1.0, 2.0]
     assert "computed by other code: 1 run, computed again" in capsys.readouterr().err

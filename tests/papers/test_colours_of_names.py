@@ -78,3 +78,17 @@ def test_two_colours_of_a_name_are_seen_also_in_stacked_panels():
     blue, orange = CATEGORIES[:2]
     assert found["ReLU"] == {blue: ["a"], orange: ["b"]}
     assert set(found) == {"ReLU", "tanh"}
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("clean", "clean training", "clean network", "perturbations of clean"),
+        ("adversarial", "adversarial training", "adversarial network", "against FGM",
+         "then against FGM", "perturbations of adversarial", "adversarial, from clean"),
+        ("control", "more clean steps", "perturbations of control"),
+    ],
+)  # fmt: skip
+def test_names_of_one_network_of_purification_have_its_colour(names):
+    colours = bibliography()["purification"].colours
+    assert len({colours[name] for name in names}) == 1

@@ -1,12 +1,12 @@
 """The report in a real browser, opened as a file: drawn, quiet, offline and easy to walk."""
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from chromium import BROWSER, emulate, find, see_all, started, wait
 from sample_results import KNOWN, lasso, quick, results
 
 from advlab.cli import main
@@ -14,7 +14,6 @@ from advlab.report.page import NoChart, write_report
 from advlab.report.pictures import png
 from advlab.report.printed import Printed, PrintedTable, Prints
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 PRINTS = Prints(
     numbers={
         "generalization/fig5/2": Printed(printed="0.23 at eps = 0.5", where="Section 2", value=0.23)
@@ -25,39 +24,12 @@ PRINTS = Prints(
         )
     },
 )
-FLAGS = [
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--window-size=1280,900",
-]
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(
-        not (CHROMIUM and DRIVER),
-        reason="chromium or chromedriver is not installed (scripts/install-chromium.sh)",
-    ),
-]
+pytestmark = BROWSER
 
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory) -> Iterator:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
-
-    options = webdriver.ChromeOptions()
-    options.binary_location = str(CHROMIUM)
-    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=Service(str(DRIVER)))
-    yield driver
-    driver.quit()
+    yield from started(tmp_path_factory.mktemp("profile"))
 
 
 @pytest.fixture(scope="module")
@@ -89,23 +61,6 @@ def page(browser, written) -> Iterator[Path]:
     assert browser.get_log("browser") == []
 
 
-def see_all(browser) -> None:
-    """Scroll each figure into view until it can be pointed at."""
-    for figure in browser.find_elements("tag name", "figure"):
-        browser.execute_script("arguments[0].scrollIntoView()", figure)
-        wait(browser, lambda _, f=figure: f.find_elements("css selector", "[data-live] svg"))
-
-
-def wait(browser, until) -> None:
-    from selenium.webdriver.support.ui import WebDriverWait
-
-    WebDriverWait(browser, 30).until(until)
-
-
-def find(browser, selector: str) -> list:
-    return browser.find_elements("css selector", selector)
-
-
 def shown(browser, selector: str) -> list[str]:
     """The ids of the elements that a reader sees."""
     return browser.execute_script(
@@ -113,13 +68,6 @@ def shown(browser, selector: str) -> list[str]:
         ".map(e => e.id)",
         selector,
     )
-
-
-def emulate(browser, *, width: int = 1280, scheme: str = "light") -> None:
-    features = [{"name": "prefers-color-scheme", "value": scheme}]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
 
 
 def requests(browser) -> list[str]:
@@ -340,6 +288,18 @@ def test_search_and_filters_narrow_the_page(browser, page):
     wait(browser, lambda _: shown(browser, ".card") == [])
     browser.find_element("css selector", "[data-clear]").click()
     assert shown(browser, ".card") == everything
+
+
+def test_a_count_leads_to_the_claims_that_it_counts(browser, page):
+    (count,) = find(browser, "[data-only-outcome=refuted]")
+    assert count.text == "1"
+    assert "generalization/fig5/5" in count.get_attribute("href").replace("%2F", "/")
+    count.click()
+    assert shown(browser, ".card") == ["generalization/fig5/5"]
+    # A run at smoke scale is among no counts.
+    (undecided,) = find(browser, "[data-only-outcome=undecided]")
+    undecided.click()
+    assert len(shown(browser, ".card")) == int(undecided.text) == 3
 
 
 def test_a_search_leaves_no_header_of_a_paper_without_a_match(browser, page):

@@ -170,3 +170,13 @@ def test_where_a_summary_has_no_figure_the_page_says_why_to_a_reader():
         "The summary of its run leaves out what the figure shows",
     ]
     assert not any(result.chart for result, _ in told)
+
+
+def test_a_run_at_smoke_scale_is_named_and_not_counted(tmp_path, place, capsys):
+    for result in (quick(), convergence()):
+        store(tmp_path / "runs", result)
+    call(place)
+    said = capsys.readouterr().out
+    assert "Smoke scale decides nothing: 1 claim not counted, of benign/fig1." in said
+    (total,) = [line for line in said.splitlines() if line.startswith("all ")]
+    assert total.split()[-4:] == ["2", "1", "2", "0"]

@@ -3,6 +3,7 @@
 import re
 from xml.etree import ElementTree
 
+import altair as alt
 import polars as pl
 import pytest
 from hypothesis import given, settings
@@ -10,11 +11,12 @@ from hypothesis import strategies as st
 from sample_results import convergence, lasso
 
 from advlab.report import aggregate, figure
-from advlab.report.charts import curves, heat, panels, stacked
+from advlab.report.charts import boxes, curves, heat, panels, stacked
 from advlab.report.colours import said_once, shared
 from advlab.report.fitting import PAGE_WIDTH, fitted
 from advlab.report.symbols import scripted
 from advlab.report.theme import CATEGORIES, QUIET
+from advlab.report.to_scale import to_scale
 
 
 def table(names, low=0.0, high=1.0) -> pl.DataFrame:
@@ -277,3 +279,69 @@ def test_many_numbers_as_colours_have_a_colour_bar():
     assert color["scale"]["type"] == "log"
     assert figure.svg(spec).count("<linearGradient") == 1
     assert figure.drawing(spec, "fig", "") is not None
+
+
+def test_rows_of_panels_are_as_far_apart_as_axes_titles_and_legends_need():
+    few, many = table(["one", "two"]), table([f"a name that is long, {k}" for k in range(6)])
+    slanted = few.with_columns(step=pl.format("a long name of step {}", "step"))
+    plain = [curves(few, "step", "share", "what") for _ in range(3)]
+    two_lines = curves(few, "step", "share", "what", title=40 * "long ", x_title="step")
+    tall = curves(many.rename({"what": "else"}), "step", "share", "else", title="Six names")
+    between = {
+        name: fitted(panels(charts).to_dict(), 390)["spacing"]["row"]
+        for name, charts in {
+            "plain": plain,
+            "titled": [*plain, two_lines],
+            "legend": [*plain, tall],
+            "slanted": [curves(slanted, "step", "share", "what"), *plain],
+        }.items()
+    }
+    assert between["plain"] < between["titled"]
+    assert between["plain"] + 6 * 16 < between["legend"]
+    assert between["plain"] + 30 < between["slanted"]
+
+
+def test_a_panel_to_scale_keeps_its_shape():
+    plane = to_scale(
+        alt.LayerChart(layer=[alt.Chart(table("a"), width=300, height=150).mark_point()])
+    )
+    panel = fitted(panels([plane] * 3).to_dict(), 700)["concat"][0]
+    assert panel["width"] != 300
+    assert panel["height"] == pytest.approx(panel["width"] / 2, abs=1)
+
+
+def test_panels_that_share_a_legend_have_one_number_of_columns_and_one_order_of_contours():
+    first, second = (
+        curves(table(names), "step", "share", "what") for names in ("ab", ["a", 20 * "c"])
+    )
+    spec = fitted(panels([first, second]).to_dict(), 390)
+    legends = [
+        part["encoding"]["color"]["legend"] for one in spec["concat"] for part in one["layer"]
+    ]
+    assert len({legend["columns"] for legend in legends}) == 1
+    grid = pl.DataFrame([{"x": x, "y": y, "v": 1.0 * x * y} for x in (1, 2) for y in (1, 2)])
+    drawn = [
+        heat(
+            grid, "x", "y", "v", lines=pl.DataFrame({"x": [1, 2], "y": [1, 2], "line": [name] * 2})
+        )
+        for name in ("measured", "Theorem 3.1")
+    ]
+    said = said_once(panels(drawn).to_dict())
+    domains = [one["layer"][-1]["encoding"]["stroke"]["scale"]["domain"] for one in said["concat"]]
+    assert domains == [["measured", "Theorem 3.1"]] * 2
+
+
+def test_lines_with_gaps_are_those_that_have_points():
+    known = pl.DataFrame({"step": [1, 3], "share": [0.1, 0.2], "what": "theory only"})
+    chart = curves(table("ab"), "step", "share", "what", theory=known, apart=True)
+    for spec in (said_once(chart.to_dict()), said_once(panels([chart]).to_dict())["concat"][0]):
+        filters = [step["filter"] for one in spec["layer"] for step in one.get("transform", [])]
+        assert filters == ["datum.place == 0", "datum.place == 1"]
+
+
+def test_an_outline_has_the_colours_and_the_legend_of_its_box():
+    rows = table(["0.1", "0.5"]).with_columns(pl.col("what").cast(pl.Float64))
+    (spec,) = shared([boxes(rows, "step", "share", "what").to_dict()], {"a": 1})
+    encoding = said_once(spec)["layer"][1]["encoding"]
+    assert encoding["stroke"] == encoding["color"]
+    assert encoding["stroke"]["scale"]["range"] == CATEGORIES[:2]

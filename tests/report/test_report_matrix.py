@@ -31,7 +31,7 @@ def test_every_cell_says_its_mean_and_is_shaded_by_it():
     assert shown == {
         ("b", "pgd"): "0.2",
         ("b", "fgm"): "0.012",
-        ("a", "pgd"): "1.5e-7",
+        ("a", "pgd"): "1.5×10⁻⁷",
         ("a", "fgm"): "",
     }
     assert found["b", "pgd"]["share"] == 1
@@ -52,7 +52,7 @@ def test_beside_curves_the_colours_keep_their_one_legend():
     together = panels([curves(line, "t", "y", "attack"), matrix(TABLE, "judge", "trained", "loss")])
     assert "resolve" not in together.to_dict()
     svg = vlc.vegalite_to_svg(json.dumps(together.to_dict()), config=theme.theme())
-    assert "1.5e-7" in svg
+    assert "1.5×10⁻⁷" in svg
     assert svg.count(">attack<") == 1
 
 

@@ -61,14 +61,14 @@ def page() -> Page:
 
 
 def test_the_header_and_the_index_count_the_verdicts(page):
-    assert "8 verdicts from 3 experiments of 2 papers" in page.text
-    assert "3 supported 1 refuted 4 undecided 0 outside 2 failed cases" in page.text
+    assert "7 verdicts from 3 experiments of 2 papers" in page.text
+    assert "1 experiment ran at smoke scale, which decides nothing." in page.text
+    assert "3 supported 1 refuted 3 undecided 0 outside 2 failed cases" in page.text
     bars = [attrs["aria-label"] for _, attrs in page.tags if attrs.get("class") == "bar"]
     assert bars == [
-        "1 undecided",
         "1 supported, 1 undecided",
         "2 supported, 1 refuted, 2 undecided",
-        "3 supported, 1 refuted, 4 undecided",
+        "3 supported, 1 refuted, 3 undecided",
     ]
 
 
@@ -252,14 +252,22 @@ def test_tables_have_headers_and_charts_have_a_text(page):
     assert all(after - before <= 1 for before, after in pairwise(levels))
 
 
-def test_a_scope_that_verdicts_share_is_shown_once():
+def test_every_card_has_its_kind_rule_name_and_scope():
     wide = Scope(assumptions=[Assumption(name="A1", condition="C >= 10", reached=3.0, holds=False)])
+    sizes = {"seeds": 20, "d": [1, 2, 4, 8, 16], "loss": ["hinge", "logistic"], "train_rate": 0.05}
+    plain = Scope(reduced="200 of 1000 steps", sizes=sizes)
     one = convergence()
     verdicts = [verdict.model_copy(update={"scope": wide}) for verdict in one.verdicts]
-    verdicts[0] = verdicts[0].model_copy(update={"scope": Scope(reduced="200 of 1000 steps")})
-    page = Page(render([one.model_copy(update={"verdicts": verdicts})], {}))
-    assert page.text.count("≥ 10, reached 3): not met") == 1
-    assert page.text.count("reduced: 200 of 1000 steps") == 1
+    verdicts[0] = verdicts[0].model_copy(update={"scope": plain})
+    text = render([one.model_copy(update={"verdicts": verdicts})], {})
+    cards = re.findall(r'<details class="card .*?</dl>', text, re.DOTALL)
+    assert len(cards) == len(verdicts)
+    for card in cards:
+        assert {"Rule", "Scope", "Name"} <= set(re.findall(r"<dt>(\w+)</dt>", card))
+    assert sum("reached 3): not met" in card for card in cards) == len(verdicts) - 1
+    first = Page(cards[0]).text
+    assert "reduced: 200 of 1000 steps" in first
+    assert "seeds 20, d 1 to 16 (5 values), loss hinge / logistic, train rate 0.05" in first
 
 
 def undrawn(*sizes: int) -> tuple[list, dict[str, NoChart]]:

@@ -1,5 +1,6 @@
 """Typed formulas become symbols, dollars become MathML, and nothing becomes markup."""
 
+import inspect
 import re
 from xml.etree import ElementTree
 
@@ -7,7 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from advlab.lab.loader import find
+from advlab.papers import EXPERIMENTS
 from advlab.report import prose, symbols
+from advlab.report.prose import paragraphs, words
 
 
 @pytest.mark.parametrize(
@@ -120,3 +124,25 @@ def test_documents_keep_links_that_are_https():
     assert made.count("<a ") == 1
     assert '<a href="https://a.org">a</a>' in made
     assert "&lt;hr&gt;" in made
+
+
+def test_a_formula_set_off_between_dollars_is_maths_on_lines_of_its_own():
+    found = str(paragraphs("With\n\n    $a_1 \\le 2$\n    $b = \\sqrt{m H}$\n\nand so on."))
+    assert found.count('<math xmlns="http://www.w3.org/1998/Math/MathML" display="block"') == 2
+    assert "<pre>" not in found
+    typed = str(paragraphs("With\n\n    a_1 <= 2, $b$\n\nand so on."))
+    assert "<pre>" in typed
+
+
+def test_a_range_of_letters_is_no_variable():
+    assert str(words("panels a-d and e-h of d")) == "panels a-d and e-h of <i>d</i>"
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_every_formula_of_a_docstring_becomes_mathml(name):
+    text = inspect.getdoc(find(name)) or ""
+    formulas = re.findall(r"\$[^$]+\$", text)
+    assert text.count("$") == 2 * len(formulas)
+    found = str(paragraphs(text))
+    assert "$" not in found
+    assert found.count("<math") == len(formulas)

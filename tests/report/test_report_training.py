@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from advlab.report.training import render_training
+from advlab.report.training import _curves, _line, render_training
 
 EVIL = "<script>alert(1)</script>"
 
@@ -68,3 +68,14 @@ def test_a_run_that_ended_before_its_first_epoch_has_a_page_too():
     page = render_training(about(status="diverged", reason="not finite", best=None), pl.DataFrame())
     assert "<b>diverged</b>: not finite" in page
     assert "Learning curves" not in page
+
+
+def test_the_axis_of_epochs_ends_at_the_first_and_the_last_and_names_whole_ones():
+    spec = _curves(log(), "error", "Error", None, None).to_dict()
+    x = spec["layer"][0]["encoding"]["x"]
+    assert x["scale"]["domain"] == [1.0, 2.0]
+    assert x["axis"]["values"] == [1, 2]
+    many = pl.DataFrame({"epoch": [0.5 * k for k in range(1, 201)], "lr": 0.1})
+    found = _line(many, "lr", "Learning rate", "learning rate").to_dict()
+    assert found["encoding"]["x"]["axis"]["values"] == list(range(1, 101, 17))
+    assert found["encoding"]["y"]["title"] == "learning rate"

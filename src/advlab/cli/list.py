@@ -7,10 +7,14 @@ import typer
 
 
 def completed(incomplete: str) -> list[str]:
-    """Names of experiments and papers that begin like this, for the shell's completion."""
+    """Names of experiments and papers that begin like this, for the shell's completion.
+
+    Also without their paper: `run` takes such a name, or says which papers have it.
+    """
     from ..papers import EXPERIMENTS, ITEMS
 
-    return [name for name in (*ITEMS, *EXPERIMENTS) if name.startswith(incomplete)]
+    items = dict.fromkeys(item for items in ITEMS.values() for item in items)
+    return [name for name in (*ITEMS, *items, *EXPERIMENTS) if name.startswith(incomplete)]
 
 
 def list_experiments(

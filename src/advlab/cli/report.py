@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from ..report.page import NoChart
     from ..report.printed import Prints
 
-_SCALES = ("smoke", "laptop", "paper")
 _REFUTED = 1
 
 
@@ -76,14 +75,21 @@ def report(
 
 
 def _compare(first: Path, second: Path, scale: str | None, to: Path) -> None:
-    from ..report.comparison import compared, counts, makers, write_comparison
+    from ..report.comparison import at_equal_scales, compared, counts, makers, write_comparison
 
-    a, b = _some(first, scale), _some(second, scale)
+    a, b, apart = at_equal_scales(_some(first, scale), _some(second, scale))
     pairs = compared(a, b)
-    write_comparison(pairs, (str(first), str(second)), makers(a, b), to)
+    write_comparison(pairs, (str(first), str(second)), makers(a, b), to, apart)
+    words = {
+        "outcome": "verdicts changed",
+        "rule": "rules or words changed",
+        "number": "numbers moved",
+        "none": "same",
+    }
     for change, count in counts(pairs).items():
-        words = {"outcome": "verdicts changed", "number": "numbers moved", "none": "same"}
         print(f"{count:>5} {words.get(change, change)}")
+    for name in apart:
+        print(f"not compared: {name} has no scale in both", file=sys.stderr)
     moved = [row for pair in pairs for row in pair.rows if row.change == "outcome"]
     for row in moved:
         if row.a and row.b:
@@ -94,7 +100,7 @@ def _compare(first: Path, second: Path, scale: str | None, to: Path) -> None:
 
 
 def _some(out: Path, scale: str | None) -> "list[Result]":
-    """The results of a store, or of a folder of summaries; an error if there are none."""
+    """All results of a store, or of a folder of summaries; an error if there are none."""
     return (
         _read(out, scale) or [kept.result for kept in _summaries(out, scale)] or _none(out, scale)
     )
@@ -104,7 +110,7 @@ def _shown(out: Path, scale: str | None) -> "tuple[list[Result], dict[str, NoCha
     """The same, with the charts of summaries, and by experiment why one has none."""
     from ..report.page import NoChart
 
-    if results := _read(out, scale):
+    if results := _highest(_read(out, scale)):
         return results, {}
     drawn = [_drawn(kept) for kept in _summaries(out, scale) or _none(out, scale)]
     results = [result for result, _ in drawn]
@@ -156,27 +162,38 @@ def printed() -> "Prints":
     return load(Path(__file__).parent.parent / "papers" / "printed.toml")
 
 
-def _read(out: Path, scale: str | None) -> "list[Result]":
-    """Each experiment's result at its highest scale, in the order a reader counts."""
-    from ..lab.verify import folders
-    from ..report import Result
+def _highest(results: "Sequence[Result]") -> "list[Result]":
+    """Each experiment's result at its highest scale."""
+    from ..report.comparison import SCALES
 
     best: dict[str, Result] = {}
+    for result in sorted(results, key=lambda result: SCALES.index(result.scale)):
+        best[result.experiment] = result
+    return sorted(best.values(), key=lambda result: _natural(result.experiment))
+
+
+def _read(out: Path, scale: str | None) -> "list[Result]":
+    """The results of a store, of one scale or of all, in the order a reader counts."""
+    from ..lab.verify import folders
+    from ..report import Result
+    from ..report.comparison import SCALES
+
+    found: list[Result] = []
     paths = [place / file for place, _, files in folders(out) for file in files]
     for path in sorted(path for path in paths if path.match("result-*.json")):
         try:
             result = Result.read(path.read_bytes())
-            rank = _SCALES.index(result.scale)
+            if result.scale not in SCALES:
+                raise ValueError(f"a scale {result.scale!r} is unknown")
         except FileNotFoundError:  # a running sweep may replace it
             continue
         except (ValueError, OSError) as error:
             reason = " ".join(str(error).split())
             print(f"skipped: {path} is not a result ({reason:.200})", file=sys.stderr)
             continue
-        other = best.get(result.experiment)
-        if scale in (None, result.scale) and (not other or rank > _SCALES.index(other.scale)):
-            best[result.experiment] = result
-    return sorted(best.values(), key=lambda result: _natural(result.experiment))
+        if scale in (None, result.scale):
+            found.append(result)
+    return sorted(found, key=lambda result: _natural(result.experiment))
 
 
 def _summaries(out: Path, scale: str | None) -> "list[Summary]":
@@ -238,6 +255,7 @@ def _print_counts(results: "Sequence[Result]") -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from ..report.formatting import plural
     from ..report.page import OUTCOMES, counts, counts_by_kind
 
     console = Console()
@@ -264,3 +282,8 @@ def _print_counts(results: "Sequence[Result]") -> None:
     for kind, found in counts_by_kind(results).items():
         kinds.add_row(kind, *(str(found[name] or "-") for name in OUTCOMES))
     console.print(kinds)
+    if smoke := [result for result in results if result.scale == "smoke"]:
+        claims = sum(len(result.verdicts) for result in smoke)
+        names = ", ".join(result.experiment for result in smoke)
+        line = f"Smoke scale decides nothing: {plural(claims, 'claim')} not counted, of {names}."
+        console.print(Text(line))

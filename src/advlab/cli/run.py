@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ..report import Result
 
 _FAILED_CASES = 3
-_LONG = 10.0
+_UNDRAWN = 4
 _COLUMNS = ("id", "claim", "kind", "outcome", "measured", "low", "high", "rule", "scope")
 _SECONDS: dict[str, float] = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _BYTES: dict[str, float] = {
@@ -90,7 +90,8 @@ def run(
     Only what is missing in the folder of runs is computed, so an interrupted run is continued by
     the same command. Runs that other code computed are counted and computed again; --reuse keeps
     them. Cases that fail, kill their process or take more than --timeout or --memory are named,
-    tried again next time, and make the exit code 3.
+    tried again next time, and make the exit code 3. A figure that cannot be drawn is named and
+    makes it 4: the result is stored, and its table and page are there.
 
     Examples:
 
@@ -112,25 +113,26 @@ def run(
         raise AdvlabError("--verbose or --quiet", "both")
 
     from .. import lab
-    from ..core.progress import duration
 
     experiments = [lab.load(name) for name in chosen]
-    estimates = [experiment.estimate(scale, seeds) for experiment in experiments]
     for experiment in experiments:
         experiment.code(scale)  # reads all files now, before anyone changes them during a long run
-    runs: dict[str, Any] = {"out": out, "fresh": fresh, "reuse": reuse}
+    runs: dict[str, Any] = {"out": out, "fresh": fresh, "reuse": reuse, "progress": not quiet}
     where: dict[str, Any] = {"jobs": jobs, "backend": engine, "address": address, **limits}
-    failed = 0
-    for experiment, seconds in zip(experiments, estimates, strict=True):
-        if seconds >= _LONG:
-            _say(f"{experiment.name} at {scale} scale takes about {duration(seconds)} from nothing")
+    failed = undrawn = 0
+    for experiment in experiments:
         result = lab.run(experiment, scale=scale, seeds=seeds, **runs, **where)
         failed += len(result.failed)
-        files = _leave(result, out)
+        files, problem = _leave(result, out)
+        if problem:
+            undrawn += 1
+            _say(f"no figure of {result.experiment}: {problem}")
         _show(result, files, as_json=as_json, verbose=verbose, quiet=quiet)
     if failed:
         _say(f"{failed} cases failed; the same command tries them again")
         raise typer.Exit(_FAILED_CASES)
+    if undrawn:
+        raise typer.Exit(_UNDRAWN)
 
 
 def _limits(timeout: str | None, memory: str | None, engine: str) -> dict[str, Any]:
@@ -152,8 +154,8 @@ def _amount(text: str | None, units: Mapping[str, float], expected: str) -> floa
     return float(found[1]) * units[found[2]]
 
 
-def _leave(result: "Result", out: Path) -> list[Path]:
-    """The figure, its numbers and the page of one result; none where the disk is read-only."""
+def _leave(result: "Result", out: Path) -> tuple[list[Path], str]:
+    """The figure, its numbers and the page of one result, and why one of them is not there."""
     from ..report.leave import leave
     from .report import bibliography, known_findings, printed
 
@@ -162,7 +164,7 @@ def _leave(result: "Result", out: Path) -> list[Path]:
         return leave(result, folder, known_findings(), bibliography(), printed())
     except OSError as error:
         _say(f"no figure: {error.filename}: {error.strerror}")
-        return []
+        return [], ""
 
 
 def _show(

@@ -60,10 +60,13 @@ class Experiment:
         """The fingerprint of the code that computes its cases."""
         return code_fingerprint(self.compute, *{type(case) for case in self.cases(scale)})
 
+    def pace(self, scale: Scale) -> float:
+        """Seconds of a case of cost 1, as `About.seconds` has them for the whole recipe."""
+        return self.about.seconds[scale] / sum(case.cost for case in self.cases(scale))
+
     def estimate(self, scale: Scale, seeds: int | None = None) -> float:
         """Seconds for the whole recipe, in proportion to the cost of the cases."""
-        usual = sum(case.cost for case in self.cases(scale))
-        return self.about.seconds[scale] * sum(c.cost for c in self.cases(scale, seeds)) / usual
+        return self.pace(scale) * sum(case.cost for case in self.cases(scale, seeds))
 
 
 def load(source: str) -> Experiment:
@@ -113,6 +116,7 @@ def run(
     address: str | None = None,
     timeout: float | None = None,
     memory: int | None = None,
+    progress: bool = True,
 ) -> Result:
     """Compute what is missing, decide the claims, and leave `<out>/<name>/result-<scale>.json`.
 
@@ -133,6 +137,7 @@ def run(
         address: the Ray cluster to join.
         timeout: seconds that a case may take.
         memory: bytes that the process of a case may hold in memory.
+        progress: whether to say how far it is, and how long what is missing takes.
 
     Returns:
         Verdicts, chart, settings, and where they came from.
@@ -162,6 +167,8 @@ def run(
         address=address,
         timeout=timeout,
         memory=memory,
+        pace=experiment.pace(scale),
+        progress=progress,
     )
     about = experiment.about
     result = Result(

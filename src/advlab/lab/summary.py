@@ -22,6 +22,7 @@ import polars as pl
 from ..core.errors import AdvlabError
 from ..core.files import replacing, sha256
 from ..report import Result
+from ..report.compact import rounded
 from ..report.comparison import Pair, Row, compared
 from .store import Corrupt, read_record
 from .sweep import with_settings
@@ -33,8 +34,6 @@ _ROUNDING = 1e-12
 """Numbers that are no further apart are the same, however small they are: what is left of an
 identity in float64 is another 1e-16 in every run."""
 _LONGEST = 200
-_DIGITS = 6
-"""Of the numbers in a chart, which tells five."""
 _LEFT_OUT = {"chart", "runs", "about", "source", "made_by"}
 
 
@@ -291,21 +290,12 @@ def _parquet(rows: pl.DataFrame, about: dict[str, str]) -> bytes:
 
 
 def _packed(chart: Mapping[str, Any]) -> str:
-    text = json.dumps(_rounded(chart), ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(rounded(chart), ensure_ascii=False, separators=(",", ":"))
     return base64.b85encode(lzma.compress(text.encode(), preset=9)).decode()
 
 
 def _unpacked(text: str) -> dict[str, Any]:
     return json.loads(lzma.decompress(base64.b85decode(text)))
-
-
-def _rounded(part: Any) -> Any:
-    """A chart whose numbers have as many digits as are seen."""
-    if isinstance(part, float) and math.isfinite(part):
-        return float(f"{part:.{_DIGITS}g}")
-    if isinstance(part, Mapping):
-        return {name: _rounded(one) for name, one in part.items()}
-    return [_rounded(one) for one in part] if isinstance(part, list) else part
 
 
 def _prime(at_least: int) -> int:

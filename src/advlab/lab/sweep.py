@@ -68,6 +68,8 @@ def sweep(
     timeout: float | None = None,
     memory: int | None = None,
     retries: int = 1,
+    pace: float = 0.0,
+    progress: bool = True,
 ) -> Swept:
     """Give every case a run in `folder`, computing only what is missing, and read them all.
 
@@ -93,6 +95,8 @@ def sweep(
         timeout: seconds that a case may take; with "local" only, as `memory`.
         memory: bytes that the process of a case may hold in memory.
         retries: how often a case is tried again, after the others, when its worker was killed.
+        pace: seconds of a case of cost 1, to say how long what is missing takes.
+        progress: whether to say how far it is; problems are told in any case.
 
     Returns:
         The table of all cases in their order, what failed, and the seconds of computing.
@@ -122,7 +126,8 @@ def sweep(
         try:
             if refused:
                 raise refused
-            _compute(missing, work, where, stored=len(runs))
+            shown = SweepProgress(store.root.name, missing, len(runs), pace, progress)
+            _compute(missing, work, where, shown)
         except ReadOnly:  # a finished store can be read, with its failures as they are recorded
             if not all(store.failure(case) for case in missing):
                 raise
@@ -217,11 +222,11 @@ def _runs(count: int) -> str:
     return f"{count} run{'' if count == 1 else 's'}"
 
 
-def _compute(missing: list[Case], work: "_Work", where: Backend, stored: int) -> None:
+def _compute(missing: list[Case], work: "_Work", where: Backend, shown: SweepProgress) -> None:
     store = work.store
     # Longest first: a long case that starts last would leave the other workers idle.
     todo = {case.key(): case for case in sorted(missing, key=lambda case: -case.cost)}
-    with SweepProgress(store.root.name, missing, stored) as progress:
+    with shown as progress:
         try:
             # What another process is computing is left for last, then waited for.
             for wait in (False, True):
@@ -240,8 +245,8 @@ def _compute(missing: list[Case], work: "_Work", where: Backend, stored: int) ->
             with suppress(AdvlabError):
                 store.clean(timeout=2.0)
             if isinstance(error, KeyboardInterrupt):
-                done = stored + sum(store.code(case) == work.code for case in missing)
-                total = stored + len(missing)
+                done = progress.stored + sum(store.code(case) == work.code for case in missing)
+                total = progress.stored + len(missing)
                 progress.say(f"stopped: {done} of {total} cases are stored; run it again to go on")
             raise
 

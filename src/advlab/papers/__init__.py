@@ -136,7 +136,8 @@ def select(*wanted: str) -> list[str]:
 
     A module ("package.module", "package.module:object") or a file ("my_figure.py") is someone's own
     experiment and is passed on as it is. A name that an installed package gives to one of its own
-    (an entry point of the group "advlab.experiments") stands for its module.
+    (an entry point of the group "advlab.experiments") stands for its module. Without its paper a
+    name is enough where only one paper has it.
     """
     chosen: dict[str, None] = {}
     for text in wanted:
@@ -149,6 +150,8 @@ def select(*wanted: str) -> list[str]:
             chosen[theirs[name].value] = None
             continue
         found = [known for known in EXPERIMENTS if fnmatchcase(known, name)]
+        if len(same := [known for known in EXPERIMENTS if known.endswith(f"/{name}")]) == 1:
+            found = same
         found = found or [known for known in EXPERIMENTS if known.startswith(f"{name}/")]
         if not found:
             raise AdvlabError("the name of an experiment", repr(text), _advice(name))

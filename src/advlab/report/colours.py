@@ -6,6 +6,7 @@ from copy import deepcopy
 from typing import Any
 
 from .theme import CATEGORIES, QUIET, layers
+from .vega_warnings import one_order, outlined, without_empty_lines
 
 _CHANNELS = ("color", "stroke", "fill")
 
@@ -29,6 +30,10 @@ def shared(
         first, second = shared([chart.to_dict(), other.to_dict()])
     """
     charts = [deepcopy(dict(spec)) for spec in specs]
+    for chart in charts:
+        for block in _blocks(chart):
+            for panel in _panels(block):
+                outlined(panel)
     legends = [legend for chart in charts for legend in _legends(chart)]
     colours = _assigned([keys for _, keys in legends], fixed or {})
     for encodings, keys in legends:
@@ -42,25 +47,40 @@ def shared(
 
 
 def said_once(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The chart without legends that only repeat one of an earlier panel.
+    """The chart without legends that only repeat one of an earlier panel of a block.
+
+    What Vega would complain of is mended (`report.vega_warnings`).
 
     Args:
         spec: a Vega-Lite specification whose panels have colours of their own; it is left as it is.
     """
-    chart = deepcopy(dict(spec))
-    before: list[list[tuple[Any, ...]]] = []
-    for panel in _panels(chart) if _apart(chart) else []:
-        encodings = [*_encodings(panel, "color"), *_bars(panel)]
-        told: list[tuple[Any, ...]] = [
-            (one.get("title"), one.get("sort"), one.get("scale")) for one in encodings
-        ]
-        if told in before:
-            for encoding in encodings:
-                encoding["legend"] = None
-        elif told:
-            before.append(told)
-    _uncoloured(chart)
+    chart = without_empty_lines(deepcopy(dict(spec)))
+    for block in _blocks(chart):
+        before: list[list[tuple[Any, ...]]] = []
+        for panel in _panels(block) if _apart(block) else []:
+            encodings = [*_encodings(panel, "color"), *_bars(panel)]
+            told: list[tuple[Any, ...]] = [
+                (one.get("title"), one.get("sort"), one.get("scale")) for one in encodings
+            ]
+            if told in before:
+                for encoding in encodings:
+                    encoding["legend"] = None
+            elif told:
+                before.append(told)
+        for panel in _panels(block):
+            outlined(panel)
+        _uncoloured(block)
+        if not _apart(block):
+            one_order(_panels(block))
     return chart
+
+
+def _blocks(chart: dict[str, Any]) -> list[dict[str, Any]]:
+    """What has legends of its own: blocks that stand below each other, or the whole chart."""
+    panels = _panels(chart)
+    if not any(_is_block(panel) for panel in panels):
+        return [chart]
+    return [block for panel in panels for block in _blocks(panel)]
 
 
 def _uncoloured(chart: dict[str, Any]) -> None:

@@ -13,27 +13,50 @@ from .result import Result
 from .strip import strip
 from .verdict import Verdict
 
-Change = Literal["outcome", "number", "only in A", "only in B", "none"]
+Change = Literal["outcome", "rule", "number", "only in A", "only in B", "none"]
 CHANGES: dict[Change, str] = {
     "outcome": "the verdict changed",
+    "rule": "the words, the kind or the rule changed: numbers may be of other things",
     "number": "the number moved: the intervals do not meet",
     "only in A": "only the first has it",
     "only in B": "only the second has it",
     "none": "same verdict, and intervals that meet",
 }
 """What can have happened to a claim, the gravest first."""
+SCALES = ("smoke", "laptop", "paper")
+"""From the least to the most work."""
 _SAME = 1e-9
 
 
 @dataclass(frozen=True)
 class Row:
-    """One claim in both stores."""
+    """One claim in both stores.
+
+    Args:
+        name: the experiment's name and the claim's id.
+        claim: its words today.
+        a: the verdict of the first store.
+        b: that of the second.
+        change: the gravest of what happened to it.
+    """
 
     name: str
     claim: str
     a: Verdict | None
     b: Verdict | None
     change: Change
+
+    @property
+    def reworded(self) -> list[tuple[str, str, str]]:
+        """The words, the kind and the rule of both, where they differ."""
+        if self.a is None or self.b is None:
+            return []
+        both = {
+            "words": (self.a.claim, self.b.claim),
+            "kind": (self.a.kind, self.b.kind),
+            "rule": (self.a.rule, self.b.rule),
+        }
+        return [(name, old, new) for name, (old, new) in both.items() if old != new]
 
 
 @dataclass(frozen=True)
@@ -61,6 +84,40 @@ def compared(first: Sequence[Result], second: Sequence[Result]) -> list[Pair]:
     return [_pair(name, a.get(name), b.get(name)) for name in dict.fromkeys([*a, *b])]
 
 
+def at_equal_scales(
+    first: Sequence[Result], second: Sequence[Result]
+) -> tuple[list[Result], list[Result], list[str]]:
+    """Of each experiment the results of the highest scale that both stores have.
+
+    Args:
+        first: the results of one store, at all their scales.
+        second: those of the other.
+
+    Returns:
+        Results of both, and the experiments that have no scale in common, which are in neither. One
+        that only one store has is there at its highest scale.
+    """
+    a, b = (_by_scale(results) for results in (first, second))
+    kept: tuple[list[Result], list[Result]] = ([], [])
+    apart = []
+    for name in dict.fromkeys([*a, *b]):
+        here = [store[name] for store in (a, b) if name in store]
+        common = [scale for scale in SCALES if all(scale in results for results in here)]
+        if not common:
+            apart.append(name)
+        for store, results in zip((a, b), kept, strict=True):
+            if name in store and common:
+                results.append(store[name][common[-1]])
+    return *kept, apart
+
+
+def _by_scale(results: Sequence[Result]) -> dict[str, dict[str, Result]]:
+    found: dict[str, dict[str, Result]] = {}
+    for result in results:
+        found.setdefault(result.experiment, {})[result.scale] = result
+    return found
+
+
 def counts(pairs: Sequence[Pair]) -> dict[Change, int]:
     """How many claims changed in each way."""
     found = Counter(row.change for pair in pairs for row in pair.rows)
@@ -76,11 +133,17 @@ def change(a: Verdict | None, b: Verdict | None) -> Change:
         return "only in B" if a is None else "only in A"
     if a.outcome != b.outcome:
         return "outcome"
+    if (a.claim, a.kind, a.rule) != (b.claim, b.kind, b.rule):
+        return "rule"
     return "none" if _meet(_ends(a), _ends(b)) else "number"
 
 
 def write_comparison(
-    pairs: Sequence[Pair], names: tuple[str, str], made: Sequence[tuple[str, str, str]], path: Path
+    pairs: Sequence[Pair],
+    names: tuple[str, str],
+    made: Sequence[tuple[str, str, str]],
+    path: Path,
+    apart: Sequence[str] = (),
 ) -> None:
     """Write the page.
 
@@ -89,6 +152,7 @@ def write_comparison(
         names: what the two stores are called.
         made: rows (what, first, second) about how they were made, from `makers`.
         path: the HTML file.
+        apart: experiments that have no scale in common.
     """
     page = (
         environment()
@@ -97,6 +161,7 @@ def write_comparison(
             pairs=[_shown(pair) for pair in pairs],
             names=names,
             made=made,
+            apart=apart,
             counts=counts(pairs),
             changes=CHANGES,
             **frame("page.css", "comparison.css", chart=False),

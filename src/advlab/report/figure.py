@@ -5,9 +5,10 @@ import gzip
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
+from xml.etree import ElementTree
 
 import polars as pl
 import vl_convert
@@ -15,6 +16,7 @@ from altair import SCHEMA_VERSION
 from markupsafe import Markup
 
 from .colours import said_once
+from .compact import compact
 from .fitting import fitted
 from .symbols import scripted, typeset
 from .theme import CATEGORIES, GROUND, INK, LINES, QUIET, theme
@@ -39,28 +41,33 @@ _GEOMETRY = re.compile(
 _DECIMALS = re.compile(r"-?\d+\.\d{2,}(?![\d%e])")
 _RGB = re.compile(r"\brgb\((\d+), (\d+), (\d+)\)")
 
-_LEFT_OUT = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r'\s(?:xlink:)?href="(?!data:image/)[^"]*"',
-        r'\s(?:aria-[a-z]+|role|class|target|font-family|pointer-events)="[^"]*"',
-        # Points that only carry a tooltip, and grounds that are not seen.
-        r'<(path|line)\b[^>]*\s(?:opacity="0"|display="none")[^>]*?(?:/>|></\1>)',
-        r'<path( d="[^"]*")?/>|<g></g>',
-    )
+_LEFT_OUT = re.compile(
+    r'\s(?:(?:xlink:)?href="(?!data:image/)[^"]*"'
+    r'|(?:aria-[a-z]+|role|class|target|font-family|pointer-events)="[^"]*")'
 )
+
+
+class Undrawable(ValueError):
+    """A chart that the converter cannot draw, or not at this size; its message is one line."""
+
+    def __init__(self, error: Exception):
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        super().__init__(f"the converter says: {lines[0]:.200}")
 
 
 def svg(spec: Mapping[str, Any]) -> str:
     """The chart as an SVG file, in light colours.
 
     Raises:
-        ValueError: the specification cannot be drawn.
+        Undrawable: the specification cannot be drawn.
     """
     chart = fitted(typeset(said_once(spec)))
-    text = vl_convert.vegalite_to_svg(
-        chart, vl_version=VEGA_LITE, config=theme(), allowed_base_urls=[]
-    )
+    try:
+        text = vl_convert.vegalite_to_svg(
+            chart, vl_version=VEGA_LITE, config=theme(), allowed_base_urls=[]
+        )
+    except (ValueError, RuntimeError) as error:
+        raise Undrawable(error) from None
     return scripted(text)
 
 
@@ -70,8 +77,14 @@ def png(drawing: str, scale: float = 2.0) -> bytes:
     Args:
         drawing: an SVG file.
         scale: pixels of the picture for one of the drawing.
+
+    Raises:
+        Undrawable: it is no drawing, or too large a picture.
     """
-    return vl_convert.svg_to_png(_with_fonts(drawing), scale=scale)
+    try:
+        return vl_convert.svg_to_png(_with_fonts(drawing), scale=scale)
+    except (ValueError, RuntimeError) as error:
+        raise Undrawable(error) from None
 
 
 def _with_fonts(drawing: str) -> str:
@@ -106,7 +119,7 @@ def drawing(spec: Mapping[str, Any], name: str, label: str) -> Drawing | None:
     """
     try:
         text = svg(spec)
-    except ValueError:
+    except Undrawable:
         return None
     return inside_page(text, name, label)
 
@@ -116,9 +129,11 @@ def inside_page(text: str, name: str, label: str) -> Drawing | None:
     size = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', text)
     if size is None or re.search(r"<(script|foreignObject|iframe|style)\b|</noscript", text, re.I):
         return None
+    try:
+        text = compact(_LEFT_OUT.sub("", text))
+    except ElementTree.ParseError:  # a name with letters that no SVG may hold
+        return None
     inner = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
-    for pattern in _LEFT_OUT:
-        inner = pattern.sub("", inner)
     inner = re.sub(r'(\sid="|url\(#)', rf"\g<1>{name}-", inner)
     inner = _GEOMETRY.sub(_rounded, inner)
     inner = _by_variables(_RGB.sub(_hexadecimal, inner))
@@ -162,18 +177,20 @@ class ChartTable:
 def tables(spec: Mapping[str, Any]) -> list[ChartTable]:
     """Where the numbers of a chart are, panel by panel; what is drawn twice is listed once.
 
+    Pictures have no numbers. A panel is called by its title, behind that of the block it stands in;
+    without one, by its place.
+
     Args:
         spec: a Vega-Lite specification.
     """
     found: dict[tuple[str, str], ChartTable] = {}
-    panels = spec.get("concat") or spec.get("hconcat") or spec.get("vconcat") or [spec]
-    for place, panel in enumerate(panels, 1):
-        title = _words(panel.get("title")) or (f"Panel {place}" if len(panels) > 1 else "")
-        for part in (panel, *panel.get("layer", ())):
-            source = part.get("data") or panel.get("data") or spec.get("data") or {}
+    panels = list(_panels(spec, "", {}))
+    for place, (title, panel, above) in enumerate(panels, 1):
+        title = title or (f"Panel {place}" if len(panels) > 1 else "")
+        for part, source in _parts(panel, above):
             data = str(source.get("name"))
             rows = (spec.get("datasets") or {}).get(data)
-            if not rows or "encoding" not in part:
+            if not rows or "encoding" not in part or _mark(part) == "image":
                 continue
             columns = _columns(part["encoding"], rows[0])
             known = found.get((title, data))
@@ -182,10 +199,36 @@ def tables(spec: Mapping[str, Any]) -> list[ChartTable]:
     return list(found.values())
 
 
+_Part = Mapping[str, Any]
+
+
+def _panels(spec: _Part, above: str, data: _Part) -> Iterator[tuple[str, _Part, _Part]]:
+    """The innermost panels: what they are called, the panel, and the data around it."""
+    title = ": ".join(filter(None, (above, _words(spec.get("title")))))
+    inner = spec.get("concat") or spec.get("hconcat") or spec.get("vconcat")
+    if inner is None:
+        yield title, spec, data
+    for panel in inner or ():
+        yield from _panels(panel, title, spec.get("data") or data)
+
+
+def _parts(panel: _Part, data: _Part) -> Iterator[tuple[_Part, _Part]]:
+    """A panel and the layers in it, each with its data."""
+    data = panel.get("data") or data
+    yield panel, data
+    for layer in panel.get("layer", ()):
+        yield from _parts(layer, data)
+
+
+def _mark(part: _Part) -> str:
+    mark = part.get("mark")
+    return str(mark.get("type") if isinstance(mark, Mapping) else mark)
+
+
 def _columns(encoding: Mapping[str, Any], row: Mapping[str, Any]) -> dict[str, str]:
     told = encoding.get("tooltip")
     told = told if isinstance(told, list) else [told] if isinstance(told, dict) else []
-    order = ("color", "x", "y", "x2", "y2", "size", "shape", "text")
+    order = ("color", "fill", "stroke", "x", "y", "x2", "y2", "size", "shape", "text")
     # A tooltip says what a reader wants to know; other channels may be edges of cells.
     channels = told or [encoding[name] for name in order if isinstance(encoding.get(name), dict)]
     fields = {}

@@ -8,9 +8,11 @@ import re
 import textwrap
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
+from itertools import pairwise
 from typing import Any
 
 from .theme import layers
+from .to_scale import TO_SCALE
 
 PAGE_WIDTH = 1000
 """What a drawing may be wide, in pixels; `page.js` fits charts to any other width."""
@@ -20,6 +22,8 @@ _BOLD, _LETTER = 7.2, 6.4
 _BRACKETS = re.compile(r"\([^()]{1,14}\)")
 _LEGEND, _LEGEND_ROW, _COLOUR_BAR, _OFFSET = 7, 16, 37, 10
 """What legends take above a panel, and how far a title is from what is below it, in pixels."""
+_TITLE_LINE, _AXIS_LINE, _LABELS, _SLACK = 16, 14, 18, 18
+"""Lines of titles of panels and of axes, labels of an axis, and what is free between two rows."""
 
 
 def fitted(spec: Mapping[str, Any], width: int = PAGE_WIDTH) -> dict[str, Any]:
@@ -46,25 +50,84 @@ def fitted(spec: Mapping[str, Any], width: int = PAGE_WIDTH) -> dict[str, Any]:
         resized = False
         for part in layers(panel):
             if isinstance(part.get("width"), int | float):
+                _keep_shape(panel, part, wide)
                 part["width"], resized = wide, True
-        _wrap_legend(panel, wide if apart else width - _EDGES)
+        if apart or not panels:
+            _wrap_legend([panel], wide if apart else width - _EDGES)
         if resized:
             _wrap_titles(panel, wide)
     if panels:
-        for start in range(0, len(panels) if apart else 0, row):
-            _level(panels[start : start + row])
+        if not apart:
+            _wrap_legend(panels, width - _EDGES)
+        rows = [panels[start : start + row] for start in range(0, len(panels), row)]
+        for one in rows if apart else []:
+            _level(one)
         chart |= {"concat": panels, "columns": row}
+        if len(rows) > 1:
+            between = max(_between(*pair, apart) for pair in pairwise(rows))
+            chart["spacing"] = {**(chart.get("spacing") or {}), "row": between}
     return chart
 
 
-def _wrap_legend(panel: Mapping[str, Any], width: float) -> None:
-    """A legend takes as many rows as its names need; about 6 pixels a letter."""
+def _keep_shape(panel: Mapping[str, Any], part: Any, width: int) -> None:
+    if TO_SCALE in ((panel.get("view") or {}).get("style") or ()):
+        part["height"] = round(part["height"] * width / part["width"])
+
+
+def _between(upper: Sequence[Any], lower: Sequence[Any], apart: bool) -> int:
+    """The room that the axes of a row take, and below them the titles and legends of the next."""
+    legends = max(_legend_height(panel) for panel in lower) if apart else 0
+    titles = max(_count(panel.get("title")) for panel in lower)
+    above = legends + (_OFFSET + _TITLE_LINE * titles if titles else 0)
+    return round(max(map(_below, upper)) + above + _SLACK)
+
+
+def _below(panel: Mapping[str, Any]) -> float:
+    """What stands below a panel: labels, the title of its axis, and a legend that is put there."""
+    found = 0.0
     for part in layers(panel):
-        color = (part.get("encoding") or {}).get("color") or {}
-        if isinstance(color.get("legend"), dict) and isinstance(color.get("sort"), list):
-            longest = max((len(str(name)) for name in color["sort"]), default=1)
-            room = width - 6.5 * len(str(color.get("title") or "")) - 10
-            color["legend"]["columns"] = max(1, int(room // (6.3 * longest + 32)))
+        encoding = part.get("encoding") or {}
+        x = encoding.get("x")
+        if isinstance(x, dict) and x.get("axis", {}) is not None:
+            angle = abs((x.get("axis") or {}).get("labelAngle") or 0)
+            longest = max((len(str(name)) for name in x.get("sort") or []), default=0)
+            slanted = _LETTER * longest * math.sin(math.radians(angle))
+            lines = _count(x.get("title"))
+            found = max(found, _LABELS + slanted + (8 + _AXIS_LINE * lines if lines else 0))
+    return found + max(map(_legend_below, layers(panel)), default=0)
+
+
+def _legend_below(part: Mapping[str, Any]) -> int:
+    for one in (part.get("encoding") or {}).values():
+        if isinstance(one, dict) and (one.get("legend") or {}).get("orient") == "bottom":
+            names = (one.get("scale") or {}).get("domain") or one.get("sort") or [""]
+            return 2 * _LEGEND + _LEGEND_ROW * len(names)
+    return 0
+
+
+def _count(title: Any) -> int:
+    """How many lines a title has, with what stands below it."""
+    if isinstance(title, dict):
+        return _count(title.get("text")) + _count(title.get("subtitle"))
+    return len(title) if isinstance(title, list) else int(bool(title))
+
+
+def _wrap_legend(panels: Sequence[Any], width: float) -> None:
+    """The legend of these panels takes as many rows as its names need; about 6 pixels a letter."""
+    parts = [part for panel in panels for part in layers(panel)]
+    found = [
+        one
+        for part in parts
+        for channel in ("color", "stroke")
+        if isinstance(one := (part.get("encoding") or {}).get(channel), dict)
+        and isinstance(one.get("legend"), dict)
+        and isinstance(one.get("sort"), list)
+    ]
+    longest = max((len(str(name)) for one in found for name in one["sort"]), default=1)
+    title = max((len(str(one.get("title") or "")) for one in found), default=0)
+    for one in found:
+        room = width - 6.5 * title - 10
+        one["legend"]["columns"] = max(1, int(room // (6.3 * longest + 32)))
 
 
 def _wrap_titles(panel: Any, width: float) -> None:

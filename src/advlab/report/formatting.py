@@ -1,11 +1,13 @@
 """Numbers, times and settings as a reader wants to see them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from .verdict import Assumption, Verdict
 
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_MANY = 4
+"""Sizes beyond so many are told by their ends."""
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def number(value: float | None) -> str:
@@ -14,7 +16,7 @@ def number(value: float | None) -> str:
         return "not measured"
     digits, _, power = f"{value:.4g}".partition("e")
     digits = digits.replace("-", "−")
-    return f"{digits} × 10{str(int(power)).translate(_RAISED)}" if power else digits
+    return f"{digits} × 10{str(int(power)).translate(RAISED)}" if power else digits
 
 
 def interval(low: float | None, high: float | None) -> str:
@@ -30,10 +32,7 @@ def scope(verdict: Verdict) -> str:
 
 
 def scope_parts(verdict: Verdict) -> list[str]:
-    """Assumptions and what was reached of them, what was reduced, and earlier looks.
-
-    Sizes stand with the settings of the experiment.
-    """
+    """Assumptions and what was reached of them, what was reduced, and earlier looks."""
     found = verdict.scope
     parts = [assumption(one) for one in found.assumptions]
     if found.reduced:
@@ -43,10 +42,19 @@ def scope_parts(verdict: Verdict) -> list[str]:
     return parts
 
 
-def shared_scope(verdicts: Sequence[Verdict]) -> str:
-    """The scope that most verdicts of an experiment have, to be shown once."""
-    words = [scope(verdict) for verdict in verdicts]
-    return max(dict.fromkeys(words), key=words.count, default="")
+def sizes(verdict: Verdict) -> str:
+    """The settings of the runs and how many seeds there were, in a line."""
+    found = verdict.scope.sizes.items()
+    return ", ".join(f"{name.replace('_', ' ')} {_size(value)}" for name, value in found)
+
+
+def _size(value: object) -> str:
+    """Of many numbers how many, and their ends."""
+    values = value if isinstance(value, list) else [value]
+    numbers = [one for one in values if isinstance(one, int | float)]
+    if len(numbers) == len(values) > _MANY:
+        return f"{number(min(numbers))} to {number(max(numbers))} ({len(numbers)} values)"
+    return " / ".join(number(one) if isinstance(one, float) else str(one) for one in values)
 
 
 def assumption(one: Assumption) -> str:

@@ -19,7 +19,7 @@ def leave(
     known: Mapping[str, Finding],
     papers: Mapping[str, Paper] | None = None,
     prints: Prints | None = None,
-) -> list[Path]:
+) -> tuple[list[Path], str]:
     """Write the figure as SVG and PNG, its numbers as CSV, and the page of this result alone.
 
     They replace those of the run before, whatever its scale. A result without a chart has a page
@@ -33,7 +33,8 @@ def leave(
         prints: what the papers print, to stand beside what was measured.
 
     Returns:
-        The files that were written.
+        The files that were written, and why the figure could not be drawn, or nothing. What cannot
+        be drawn costs the figure alone: table and page are written first.
 
     Raises:
         OSError: the folder cannot be written to.
@@ -44,15 +45,23 @@ def leave(
         from advlab.report.leave import leave
         leave(lab.run("generalization/fig5"), Path("runs/generalization/fig5"), {})
     """
-    written = []
-    if result.chart:
-        paper = (papers or {}).get(result.paper)
-        (chart,) = shared([result.chart], paper.colours if paper else None)
+    written = [folder / "report.html"]
+    write_text(folder / "report.html", render([result], known, papers, prints))
+    if not result.chart:
+        return written, ""
+    written.append(folder / "table.csv")
+    write_text(folder / "table.csv", figure.table(result.chart).write_csv())
+    paper = (papers or {}).get(result.paper)
+    (chart,) = shared([result.chart], paper.colours if paper else None)
+    try:
         drawing = figure.svg(chart)
         write_text(folder / "figure.svg", drawing)
-        with replacing(folder / "figure.png") as new:
-            new.write_bytes(figure.png(drawing))
-        write_text(folder / "table.csv", figure.table(result.chart).write_csv())
-        written = [folder / name for name in FILES[:3]]
-    write_text(folder / "report.html", render([result], known, papers, prints))
-    return [*written, folder / "report.html"]
+        written.append(folder / "figure.svg")
+        picture = figure.png(drawing)
+    except figure.Undrawable as error:
+        for old in set(FILES) - {path.name for path in written}:
+            (folder / old).unlink(missing_ok=True)  # of the run before
+        return written, str(error)
+    with replacing(folder / "figure.png") as new:
+        new.write_bytes(picture)
+    return [*written, folder / "figure.png"], ""

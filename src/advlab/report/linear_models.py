@@ -10,6 +10,7 @@ import polars as pl
 
 from .axes import HEIGHT, WIDTH
 from .page import chart_part, environment, frame, write_page
+from .symbols import VERBATIM, plain
 
 MOST = 30
 """Features that a chart shows: those of the largest coefficients."""
@@ -23,7 +24,7 @@ def write_linear_model(about: Mapping[str, Any], path: Path) -> None:
 def render_linear_model(about: Mapping[str, Any]) -> str:
     """The page as text."""
     made = [_coefficients(about), _curve(about), *([_path(about)] if about["path"] else [])]
-    specs = [chart.to_dict() for chart in made]
+    specs = [chart.to_dict() | {"usermeta": VERBATIM} for chart in made]
     charts = [
         chart_part(spec, f"chart-{place}", str(spec.get("title", "")))
         for place, spec in enumerate(specs, 1)
@@ -83,7 +84,7 @@ def _curve(about: Mapping[str, Any]) -> alt.LayerChart:
         alt.Chart(pl.DataFrame(about["curve"]))
         .mark_line()
         .encode(
-            x=alt.X("eps:Q", title=f"ε ({about['norm']})"),
+            x=alt.X("eps:Q", title=f"ε ({plain(about['norm'])})"),
             y=alt.Y("value:Q", title=what, scale=scale),
             color=alt.Color("model:N", sort=["clean", "robust"], title=None),
             tooltip=["eps", "model", "value"],
@@ -106,7 +107,11 @@ def _path(about: Mapping[str, Any]) -> alt.Chart:
         alt.Chart(pl.DataFrame(rows), title="Coefficients over the radius, to ε₀")
         .mark_line()
         .encode(
-            x=alt.X("eps:Q", title=f"ε ({about['norm']})", scale=alt.Scale(type="log", nice=False)),
+            x=alt.X(
+                "eps:Q",
+                title=f"ε ({plain(about['norm'])})",
+                scale=alt.Scale(type="log", nice=False),
+            ),
             y=alt.Y("coefficient:Q"),
             color=alt.Color("feature:N", title=None, sort=None),
             tooltip=["eps", "feature", "coefficient"],

@@ -6,6 +6,7 @@ import polars as pl
 
 from . import aggregate
 from .axes import HEIGHT, WIDTH
+from .formatting import RAISED
 
 DARK = 0.55
 """Shades above this carry white letters."""
@@ -60,7 +61,8 @@ def _shares(values: np.ndarray) -> np.ndarray:
 
 
 def _short(value: float | None, digits: int) -> str:
-    """So many digits, of two 0.034 or 1.2e-5."""
+    """So many digits, of two 0.034 or 1.2×10⁻⁵."""
     if value is None:
         return ""
-    return f"{value:.{digits}g}".replace("e-0", "e-").replace("e+0", "e")
+    shown, _, power = f"{value:.{digits}g}".replace("-", "−").partition("e")
+    return f"{shown}×10{str(int(power.replace('−', '-'))).translate(RAISED)}" if power else shown

@@ -21,6 +21,7 @@ from ..core.files import write_text
 from ..core.progress import duration
 from . import colours, figure, formatting, prose
 from .bibliography import Paper
+from .compact import addresses, by_place, rounded
 from .continued import continued
 from .findings import Finding
 from .measured import measured
@@ -129,7 +130,9 @@ def render(
         "kinds": KINDS,
         "letters": LETTERS,
         "by_kind": counts_by_kind(results),
+        "first": _first(groups),
         "total": {**counts(results), "charts": charts},
+        "smoke": sum(result.scale == "smoke" for result in results),
         "finished": max((result.finished for result in results), default="")[:10],
         **frame("page.css", chart=bool(charts)),
     }
@@ -137,6 +140,15 @@ def render(
     page = template.render(shown)
     entries = [entry for group in groups for entry in group["entries"]]
     return template.render(shown) if _put_pictures(entries, _LARGEST - len(page.encode())) else page
+
+
+def _first(groups: Sequence[dict[str, Any]]) -> dict[tuple[str, str], str]:
+    """Where the first card of each kind and outcome is, for links that need no script."""
+    found: dict[tuple[str, str], str] = {}
+    for entry in (entry for group in groups for entry in group["entries"]):
+        for card in entry["cards"] if entry["result"].scale != "smoke" else ():
+            found.setdefault((card["verdict"].kind, card["verdict"].outcome), card["anchor"])
+    return found
 
 
 def _put_pictures(entries: Sequence[dict[str, Any]], room: float) -> int:
@@ -178,20 +190,22 @@ def chart_part(spec: Mapping[str, Any], name: str, label: str) -> dict[str, Any]
         name: of the files that a reader saves.
         label: what a screen reader says.
     """
-    chart = typeset(colours.said_once(spec))
+    chart = rounded(typeset(colours.said_once(spec)))
     tables = [[one.title, one.data, one.columns] for one in figure.tables(chart)]
+    drawing = figure.drawing(spec, name, label)
+    drawn = addresses(drawing.markup) if drawing else ()
     return {
         "name": name,
         "label": label,
-        "drawing": figure.drawing(spec, name, label),
+        "drawing": drawing,
         "tables": tables,
-        "packed": figure.packed({"spec": chart, "tables": tables}),
+        "packed": figure.packed({"spec": by_place(chart, drawn), "tables": tables}),
     }
 
 
 def counts(results: Sequence[Result]) -> dict[str, int]:
     """How many verdicts came out each way, how many there are, and how many cases failed."""
-    verdicts = [verdict for result in results for verdict in result.verdicts]
+    verdicts = _decided(results)
     found = {name: sum(one.outcome == name for one in verdicts) for name in OUTCOMES}
     failed = sum(len(result.failed) for result in results)
     return {**found, "verdicts": len(verdicts), "failed": failed}
@@ -199,7 +213,7 @@ def counts(results: Sequence[Result]) -> dict[str, int]:
 
 def counts_by_kind(results: Sequence[Result]) -> dict[str, dict[str, int]]:
     """Of each kind of claim that there is, how many verdicts came out each way."""
-    verdicts = [verdict for result in results for verdict in result.verdicts]
+    verdicts = _decided(results)
     return {
         kind: {
             name: sum(one.kind == kind and one.outcome == name for one in verdicts)
@@ -208,6 +222,11 @@ def counts_by_kind(results: Sequence[Result]) -> dict[str, dict[str, int]]:
         for kind in KINDS
         if any(one.kind == kind for one in verdicts)
     }
+
+
+def _decided(results: Sequence[Result]) -> list[Verdict]:
+    """The verdicts that count: smoke scale decides nothing."""
+    return [one for result in results if result.scale != "smoke" for one in result.verdicts]
 
 
 def _gathered(
@@ -245,26 +264,22 @@ def _entry(
     result: Result, spec: Mapping[str, Any], known: Mapping[str, Finding], prints: Prints
 ) -> dict[str, Any]:
     anchor = _slug(result.experiment)
-    shared = formatting.shared_scope(result.verdicts)
     label = f"{result.item} of {result.paper}: {result.title}"
     return {
         "result": result,
         "anchor": anchor,
         "short": result.experiment.rpartition("/")[2],
         "counts": counts([result]),
-        "scope": shared,
         "command": command(result),
         "chart": chart_part(spec, anchor, label) if spec else None,
         "printed": prints.tables.get(result.experiment),
-        "cards": _cards(result, shared, known, prints),
+        "cards": _cards(result, known, prints),
     }
 
 
-def _cards(
-    result: Result, shared: str, known: Mapping[str, Finding], prints: Prints
-) -> list[dict[str, Any]]:
+def _cards(result: Result, known: Mapping[str, Finding], prints: Prints) -> list[dict[str, Any]]:
     cards = [
-        {**_card(result, verdict, shared, known, prints), "before": before}
+        {**_card(result, verdict, known, prints), "before": before}
         for verdict, before in zip(result.verdicts, continued(result.verdicts), strict=True)
     ]
     seen: Counter[str] = Counter()
@@ -277,9 +292,9 @@ def _cards(
 
 
 def _card(
-    result: Result, verdict: Verdict, shared: str, known: Mapping[str, Finding], prints: Prints
+    result: Result, verdict: Verdict, known: Mapping[str, Finding], prints: Prints
 ) -> dict[str, Any]:
-    name, scope = result.name(verdict), formatting.scope(verdict)
+    name = result.name(verdict)
     printed = prints.numbers.get(name)
     return {
         "name": name,
@@ -287,7 +302,7 @@ def _card(
         "strip": strip(verdict, printed.value if printed else None),
         "printed": printed,
         "measured": measured(verdict),
-        "scope": "" if scope == shared else scope,
+        "scope": "; ".join(filter(None, (formatting.scope(verdict), formatting.sizes(verdict)))),
         "finding": known.get(name),
     }
 

@@ -154,6 +154,9 @@ def _find_maths(state: Any, silent: bool) -> bool:
 
 def _formula(_: Any, tokens: Any, at: int, *__: Any) -> str:
     text = tokens[at].content.rstrip()
+    lines = [_DOLLARS.fullmatch(line.strip()) for line in text.splitlines()]
+    if all(lines):
+        return "".join(f"<p>{maths(line[1], 'block')}</p>\n" for line in lines if line)
     command = text.startswith("advlab ")
     return Markup("<pre>{}</pre>\n").format(escape(text) if command else symbols.html(text))
 

@@ -77,11 +77,12 @@ _SCRIPT = re.compile(
     r"|(?P<digit>(?<![A-Za-z0-9])(?P<letter>[ͰͱͲ-Ͽ])(?P<f>[0-9])(?![0-9.]))"
 )
 _VARIABLE = re.compile(
-    r"(?<![\w'’.\"“$])(?<!Appendix )(?<!Lemma )(?<!Panel )(?<!panel )(?<!claim )"
+    r"(?<![\w'’.\"“$])(?<!Appendix )(?<!Lemma )(?<!Panel )(?<!panel )(?<!claim )(?<!\b[a-z]-)"
     r"(?:[BCDEFHJLN-Zb-gi-rt-z]|(?<!\d )[GKMhs])[\u0302\u0303]?"
     r"(?=′?(?:[^\w'’.\-]|[.\-](?!\w)|$))|[α-ω]"
 )
-"""Letters that stand alone, but for "a", "A" and "I", which are words, and units; Greek letters."""
+"""Letters that stand alone, not as the end of "a-d", but for "a", "A" and "I", which are words, and
+units; Greek letters."""
 _NUMBER = re.compile(r"[-+−]?[\d.]+(?:e[-+]?\d+)?$")
 _LONGEST = 300
 _UP = str.maketrans("-−+0123456789()n", "⁻⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹⁽⁾ⁿ")
@@ -139,12 +140,18 @@ def plain(text: str) -> str:
     return "".join(_plain(place, part) for place, part in pieces(text))
 
 
+VERBATIM = {"verbatim": True}
+"""What a chart says of itself (`usermeta`) whose names are those of someone's data: x5 is no x₅."""
+
+
 def typeset(spec: Any) -> Any:
     """A chart with symbols in its titles, legends and names.
 
     Args:
         spec: a Vega-Lite specification, or a part of one; it is left as it is.
     """
+    if isinstance(spec, dict) and spec.get("usermeta") == VERBATIM:
+        return spec
     return _typeset(spec, shown=False)
 
 

@@ -1,5 +1,6 @@
 """One page for one training: learning curves, the bracket at the end, and how it was made."""
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,10 @@ SERIES = {
 
 INPUTS = ["clean", "attacked"]
 DASHES = [[5, 3], [1, 0]]
+_BELOW = {"anchor": "start", "direction": "vertical"}
+"""Two legends below a chart, one below the other."""
+_LABELS = 6
+"""How many epochs have a label at most, but for one."""
 
 
 def write_training(about: Mapping[str, Any], log: pl.DataFrame, path: Path) -> None:
@@ -36,12 +41,17 @@ def render_training(about: Mapping[str, Any], log: pl.DataFrame) -> str:
     """The page as text; the arguments are those of `write_training`."""
     best = about["best"]["epoch"] if about["best"] else None
     made = [
-        chart.to_dict()
+        chart.to_dict() | {"config": {"legend": {"layout": {"bottom": _BELOW}}}}
         for chart in (
             _curves(log, "error", "Error after each epoch", best, (0.0, 1.0)),
             _curves(log, "loss", "Loss after each epoch", best, None),
-            _line(log, "sharpness_validation", "Sharpness on validation examples, at least"),
-            _line(log, "lr", "Learning rate at the end of each epoch"),
+            _line(
+                log,
+                "sharpness_validation",
+                "Sharpness on validation examples, at least",
+                "sharpness",
+            ),
+            _line(log, "lr", "Learning rate after each epoch", "learning rate"),
         )
         if chart is not None
     ]
@@ -89,7 +99,7 @@ def _curves(
         alt.Chart(long)
         .mark_line(point=len(log) <= 40)
         .encode(
-            x=alt.X("epoch:Q", scale=alt.Scale(zero=True, nice=False)),
+            x=_epochs(log),
             y=alt.Y("value:Q", title=what, scale=scale),
             color=alt.Color("examples:N", title=None, legend=below),
             strokeDash=alt.StrokeDash(
@@ -106,16 +116,25 @@ def _curves(
     return chart.properties(width=WIDTH, height=HEIGHT, title=title)
 
 
-def _line(log: pl.DataFrame, column: str, title: str) -> alt.Chart | None:
+def _epochs(log: pl.DataFrame) -> alt.X:
+    """An axis from the first epoch to the last, with labels at some whole ones."""
+    first, last = float(log["epoch"][0]), float(log["epoch"][-1])
+    scale = alt.Scale(domain=[first, last]) if last > first else alt.Undefined
+    step = max(1, math.ceil((last - first) / _LABELS))
+    whole = range(math.ceil(first), math.floor(last) + 1, step)
+    return alt.X("epoch:Q", scale=scale, axis=alt.Axis(values=list(whole), format="d"))
+
+
+def _line(log: pl.DataFrame, column: str, title: str, axis: str) -> alt.Chart | None:
     if column not in log.columns or not len(log):
         return None
     return (
         alt.Chart(log.select("epoch", column), title=title)
         .mark_line(point=len(log) <= 40)
         .encode(
-            x=alt.X("epoch:Q", scale=alt.Scale(zero=True, nice=False)),
-            y=alt.Y(f"{column}:Q", title=column.replace("_", " "), scale=alt.Scale(zero=True)),
-            tooltip=["epoch", column],
+            x=_epochs(log),
+            y=alt.Y(f"{column}:Q", title=axis, scale=alt.Scale(zero=True)),
+            tooltip=["epoch", alt.Tooltip(f"{column}:Q", title=axis)],
         )
         .properties(width=WIDTH, height=HEIGHT)
     )

@@ -3,6 +3,7 @@
   const [NARROWEST, WIDEST, GAP, EDGES] = [205, 440, 72, 84]; // of panels, in pixels
   const [BOLD, LETTER] = [7.2, 6.4]; // of letters in titles of panels and of axes
   const [LEGEND, LEGEND_ROW, BAR, OFFSET] = [7, 16, 37, 10]; // what stands above a panel
+  const [TITLE_LINE, AXIS_LINE, LABELS, SLACK] = [16, 14, 18, 18]; // between two rows of panels
   const themes = JSON.parse(document.getElementById("themes").textContent);
   const dark = window.matchMedia("(prefers-color-scheme: dark)");
   const figures = [...document.querySelectorAll("figure")];
@@ -16,9 +17,18 @@
     return new Response(stream).text();
   }
 
+  // Pictures stand in the drawing alone: the chart has their places there.
+  function withPictures(figure) {
+    const drawing = figure.querySelector(".chart").innerHTML;
+    const pictures = [...new Set(drawing.match(/data:image\/png;base64,[A-Za-z0-9+/=]+/g))];
+    return (text) => text.replace(/"picture:(\d+)"/g, (whole, place) => (pictures[place] ? `"${pictures[place]}"` : whole));
+  }
+
   const charts = new Map();
   function chartOf(figure) {
-    if (!charts.has(figure)) charts.set(figure, unpacked(figure.querySelector("script")).then(JSON.parse));
+    if (!charts.has(figure)) {
+      charts.set(figure, unpacked(figure.querySelector("script")).then(withPictures(figure)).then(JSON.parse));
+    }
     return charts.get(figure);
   }
 
@@ -34,14 +44,16 @@
 
   // ---------------------------------------------------------------- figures
 
-  // A legend takes as many rows as its names need; about 6 pixels a letter.
-  function wrapLegend(panel, width) {
-    for (const { encoding } of parts(panel)) {
-      const { legend, sort, title } = encoding?.color ?? {};
-      if (!legend || !Array.isArray(sort)) continue;
-      const longest = Math.max(...sort.map((name) => String(name).length));
-      const room = width - 6.5 * String(title ?? "").length - 10;
-      legend.columns = Math.max(1, Math.floor(room / (6.3 * longest + 32)));
+  // The legend of these panels takes as many rows as its names need; about 6 pixels a letter.
+  function wrapLegend(panels, width) {
+    const found = panels
+      .flatMap(parts)
+      .flatMap(({ encoding }) => [encoding?.color, encoding?.stroke])
+      .filter((color) => color?.legend && Array.isArray(color.sort));
+    const longest = Math.max(1, ...found.flatMap(({ sort }) => sort.map((name) => String(name).length)));
+    const title = Math.max(0, ...found.map((color) => String(color.title ?? "").length));
+    for (const { legend } of found) {
+      legend.columns = Math.max(1, Math.floor((width - 6.5 * title - 10) / (6.3 * longest + 32)));
     }
   }
 
@@ -95,6 +107,36 @@
     });
   }
 
+  // The room that the axes of a row take, and below them the titles and legends of the next.
+  const count = (title) => {
+    if (title?.text) return count(title.text) + count(title.subtitle);
+    return Array.isArray(title) ? title.length : title ? 1 : 0;
+  };
+  function between(upper, lower, apart) {
+    const legends = apart ? Math.max(...lower.map(legendHeight)) : 0;
+    const titles = Math.max(...lower.map((panel) => count(panel.title)));
+    const above = legends + (titles ? OFFSET + TITLE_LINE * titles : 0);
+    return Math.round(Math.max(...upper.map(below)) + above + SLACK);
+  }
+
+  function below(panel) {
+    let found = 0;
+    for (const { encoding } of parts(panel)) {
+      const x = encoding?.x;
+      if (!x || x.axis === null) continue;
+      const longest = Math.max(0, ...(Array.isArray(x.sort) ? x.sort : []).map((name) => String(name).length));
+      const slanted = LETTER * longest * Math.sin((Math.abs(x.axis?.labelAngle ?? 0) * Math.PI) / 180);
+      const lines = count(x.title);
+      found = Math.max(found, LABELS + slanted + (lines ? 8 + AXIS_LINE * lines : 0));
+    }
+    return found + Math.max(...parts(panel).map(legendBelow));
+  }
+
+  function legendBelow({ encoding }) {
+    const found = Object.values(encoding ?? {}).find((one) => one?.legend?.orient === "bottom");
+    return found ? 2 * LEGEND + LEGEND_ROW * (found.scale?.domain ?? found.sort ?? [""]).length : 0;
+  }
+
   // Indices and exponents that have no small letter of their own, such as L_{rob}.
   const TYPED = /([_^])(?:\{([^{}<>]*)\}|(\p{L}|\*)(?![A-Za-z0-9]))|(?<=[ℓ‖|])(∞)/gu;
   function raisedText(text) {
@@ -133,14 +175,23 @@
     const apart = spec.resolve?.scale?.color === "independent";
     for (const panel of panels ?? [spec]) {
       const resized = parts(panel).filter((part) => typeof part.width === "number");
-      for (const part of resized) part.width = wide;
-      wrapLegend(panel, apart ? wide : width - EDGES);
+      for (const part of resized) {
+        // A panel to scale keeps its shape.
+        if (panel.view?.style?.includes?.("to-scale")) part.height = Math.round((part.height * wide) / part.width);
+        part.width = wide;
+      }
+      if (apart || !panels) wrapLegend([panel], apart ? wide : width - EDGES);
       if (resized.length) wrapTitles(panel, wide);
     }
     if (!panels) return spec;
-    for (let start = 0; apart && start < panels.length; start += row) level(panels.slice(start, start + row));
+    if (!apart) wrapLegend(panels, width - EDGES);
+    const inRows = [];
+    for (let start = 0; start < panels.length; start += row) inRows.push(panels.slice(start, start + row));
+    if (apart) inRows.forEach(level);
     const { hconcat, ...rest } = spec;
-    return { ...rest, concat: panels, columns: row };
+    const fitted = { ...rest, concat: panels, columns: row };
+    const rooms = inRows.slice(1).map((lower, at) => between(inRows[at], lower, apart));
+    return rooms.length ? { ...fitted, spacing: { ...spec.spacing, row: Math.max(...rooms) } } : fitted;
   }
 
   // The drawing that stands in the file for readers without scripts.

@@ -94,6 +94,17 @@
     filter();
   }
 
+  // A count leads to the claims that it counts: of these alone the rest is hidden.
+  function only({ onlyKind, onlyOutcome }) {
+    search.value = "";
+    for (const choice of document.querySelectorAll(".choice")) {
+      const wanted = choice.dataset.kind === onlyKind || choice.dataset.outcome === onlyOutcome;
+      choice.setAttribute("aria-pressed", String(wanted));
+    }
+    filter();
+    document.querySelector(".card:not([hidden])").scrollIntoView({ block: "center" });
+  }
+
   // The contents follow the reader, and the page itself does not move.
   const still = window.matchMedia("(prefers-reduced-motion: reduce)");
   function follow(link) {
@@ -127,6 +138,12 @@
       choice.addEventListener("click", () => {
         choice.setAttribute("aria-pressed", String(choice.getAttribute("aria-pressed") !== "true"));
         filter();
+      });
+    }
+    for (const count of document.querySelectorAll("[data-only-kind]")) {
+      count.addEventListener("click", (event) => {
+        event.preventDefault();
+        only(count.dataset);
       });
     }
     document.querySelector("[data-clear]").addEventListener("click", clear);

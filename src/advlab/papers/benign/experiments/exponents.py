@@ -1,10 +1,10 @@
-"""Figure 1's exponents beside each other: by training steps, accuracy level and trained layers.
+r"""Figure 1's exponents beside each other: by training steps, accuracy level and trained layers.
 
-The paper reads d ~ ||mu||^4 and d ~ ||mu||^2 off its heat maps and does not say at which accuracy,
-nor which layers it trains. An exponent fitted to a contour (`fig1`) depends on all three: on how
-long training goes on, on the level of the contour, and on whether both layers with their biases
-are trained or the first one alone. Here one run gives all steps and levels, with and without the
-second layer, on the same data.
+The paper reads $d \sim \|\mu\|^4$ and $d \sim \|\mu\|^2$ off its heat maps and does not say at
+which accuracy, nor which layers it trains. An exponent fitted to a contour (`fig1`) depends on all
+three: on how long training goes on, on the level of the contour, and on whether both layers with
+their biases are trained or the first one alone. Here one run gives all steps and levels, with and
+without the second layer, on the same data.
 
 At laptop scale the width is 500 of 1000, steps are 50, 200 and 500 (the paper: 1000), and the grid
 follows the contour: four d, and five ||mu|| from 0.7 to 1.9 times 2.9 (d/1000)^(1/4) for each.

@@ -1,10 +1,11 @@
-"""Figure 1: clean and robust accuracy have a phase transition, at different powers of ||mu||.
+r"""Figure 1: clean and robust accuracy have a phase transition, at different powers of ||mu||.
 
 Noisy mixture, alpha/||mu|| = 0.1, signal ||mu|| from 1 to 10, dimension d from 1K to 18K, averages
-of ten runs. The paper sees the transition of clean accuracy near d ~ ||mu||^4 and that of robust
-accuracy near d ~ ||mu||^2 (Section 5). The exponents are fitted here to the contour at accuracy
-0.8. Lines on the maps: the measured contour, the same contour of the averaging classifier, and of
-the bound of Theorem 3.1 with the smallest C that covers every cell (mean less two standard errors).
+of ten runs. The paper sees the transition of clean accuracy near $d \sim \|\mu\|^4$ and that of
+robust accuracy near $d \sim \|\mu\|^2$ (Section 5). The exponents are fitted here to the contour at
+accuracy 0.8. Lines on the maps: the measured contour, the same contour of the averaging classifier,
+and of the bound of Theorem 3.1 with the smallest C that covers every cell (mean less two standard
+errors).
 
 At laptop scale width, n and all else are the paper's, but training stops after 200 of 1000 steps,
 there are six seeds, and the grid is finer where the contours run. A seed has the same labels and

@@ -1,8 +1,8 @@
-"""The lemmas of benign overfitting where their theorems speak: inside Assumption 1, by its C.
+r"""The lemmas of benign overfitting where their theorems speak: inside Assumption 1, by its C.
 
-Assumption 1 asks for d >= C n ||mu||^2 and more of that kind, "for some large C". The setting of
-`lemmas` reaches C of about 1, so what fails there says nothing about the theorems. Here signal and
-dimension are the smallest that meet every line with a given C (`theory.smallest_inside`), from
+Assumption 1 asks for $d \ge C n \|\mu\|^2$ and more of that kind, "for some large C". The setting
+of `lemmas` reaches C of about 1, so what fails there says nothing about the theorems. Here signal
+and dimension are the smallest that meet every line with a given C (`theory.smallest_inside`), from
 C = 0.03 to 30: d is 1.5e7 at C = 10 and 4e10 at C = 30, which costs no more than d = 1000, because
 the law of the reduced problem is drawn and no d-vector is made.
 

@@ -1,11 +1,11 @@
-"""What robust classifiers must cost (Theorem 5.3), and the tensor-power lemmas (A.1 to A.3).
+r"""What robust classifiers must cost (Theorem 5.3), and the tensor-power lemmas (A.1 to A.3).
 
 - Points of a grid of spacing 2 delta in the slice x_D = 1/2, lifted a little to either side by an
-  arbitrary phi: n = (1 + floor(1/(2 delta)))^(D-1) of them. Networks that fit all phi but for a
-  share mu have VC dimension at least C(mu) n. C(mu) in three versions: the paper's, with the
-  binary entropy, and exact by big integers. M_D: the least number of parameters whose envelope
-  network can have that VC dimension, by a bound with all its constants (the paper has orders).
-  D runs from 4 to 40: for a few dimensions M_D is 2, the least there is.
+  arbitrary phi: $n = (1 + \lfloor 1/(2 \delta) \rfloor)^{D-1}$ of them. Networks that fit all phi
+  but for a share mu have VC dimension at least C(mu) n. C(mu) in three versions: the paper's, with
+  the binary entropy, and exact by big integers. M_D: the least number of parameters whose envelope
+  network can have that VC dimension, by a bound with all its constants (the paper has orders). D
+  runs from 4 to 40: for a few dimensions M_D is 2, the least there is.
 - Recursions of the proof of Theorem 4.1, ten thousand random ones per lemma, run until they arrive:
   no time may be exceeded. Sharp forms are derived here and used for T_0 and T_1.
 

@@ -81,7 +81,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
     time = time.when(pl.col("step") == last).then(pl.lit("end")).otherwise(pl.lit("middle"))
     looked = looked.with_columns(snapshot=time)
     x: dict[str, Any] = {"x_title": "radius / training radius"}
-    steepest = "max |grad_x L|_1 (found)"
+    steepest = "max ||grad_x L||_1 (found)"
     charts = []
     for data in table["data"].unique(maintain_order=True):
         mine = looked.filter(data=data)

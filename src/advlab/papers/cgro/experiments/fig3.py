@@ -88,7 +88,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
     right = rows.with_columns(run=pl.col("seed").rank("dense").cast(pl.Int64))
     charts: list[AnyChart] = [
         curves(left, "step", "value", "side", title="flatness over training", x_title="epoch",
-               y_title="mean of max |grad_x L|_1 within eps0 (found)"),
+               y_title="mean of max ||grad_x L||_1 within eps0 (found)"),
         points(right, "everywhere", "gap", "run", title="gap against global flatness",
                x_title="global flatness", y_title="robust loss, test less training"),
         points(right, "everywhere", "accuracy_gap", "run", title="the same for accuracy",

@@ -1,12 +1,12 @@
-"""What the sharpness of the loss in its inputs says of robustness (Theorem E.1, Proposition E.2).
+r"""What the sharpness of the loss in its inputs says of robustness (Theorem E.1, Proposition E.2).
 
 Two Gaussian clusters in D dimensions, y mu + N(0, I) with ||mu|| = 2; a linear and a two-layer tanh
 network, adversarially trained on N = 50 points at radius 0.5 (linf: 0.5/sqrt(D)) and looked at on
 fresh inputs at several steps and radii.
 
-- The rise of the loss in a ball lies between delta E||grad|| (where the loss is convex in x) and
-  delta G, G the mean of the largest gradient in the ball. Both ends are exact for linear models.
-  For the network G is a LOWER bound by search (`measure.sharpness`), so that delta G is if
+- The rise of the loss in a ball lies between $\delta E\|\nabla L\|$ (where the loss is convex in x)
+  and $\delta G$, G the mean of the largest gradient in the ball. Both ends are exact for linear
+  models. For the network G is a LOWER bound by search (`measure.sharpness`), so that delta G is if
   anything too small.
 - The three-term form of Theorem E.1 for a fixed delta, with its standard errors: the robust loss of
   fresh less that of training data is at most (I) + (II) + delta G.

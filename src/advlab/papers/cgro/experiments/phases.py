@@ -1,10 +1,10 @@
-"""The three phases of Theorem 4.1: learn part of the signal, stall, memorise the noise.
+r"""The three phases of Theorem 4.1: learn part of the signal, stall, memorise the noise.
 
-The theorem: after enough steps of gradient descent on the objective (O), U = Theta(alpha^-3) and
-V_i = Omega(1) for every training example, so that clean test error and robust training error
+The theorem: after enough steps of gradient descent on the objective (O), $U = \Theta(\alpha^{-3})$
+and $V_i = \Omega(1)$ for every training example, so that clean test error and robust training error
 vanish while robust test error is at least 1/2 - o(1). Setting A: d = 1000, N = 20, lambda = 1/2,
-eta = 0.02, T = 400 N (0.2/eta) = 80 000 steps. The decay of the loss (Lemma C.9) is about
-t much larger than T_1: it is followed with eta = 0.1 for 40 000 steps.
+eta = 0.02, T = 400 N (0.2/eta) = 80 000 steps. The decay of the loss (Lemma C.9) is about t much
+larger than T_1: it is followed with eta = 0.1 for 40 000 steps.
 
 Top: what the signal patch adds to y f (alpha^3 U) and what the noise of each training example adds
 (V_i, from the smallest to the largest, means over seeds). Bottom: the four errors. Signal jumps by

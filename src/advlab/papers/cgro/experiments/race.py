@@ -1,8 +1,8 @@
-"""Which is first, memorisation or the true feature: how small N must be for Theorem 4.1.
+r"""Which is first, memorisation or the true feature: how small N must be for Theorem 4.1.
 
 The theorem allows N = poly(d). Signal that survives GTA grows too, at a rate of order
-(alpha (1 - gamma))^3 (Lemma 4.3); the noise of the N training examples at one of order sigma^2 d/N
-(Lemma 4.4). Race numbers are ratios of the times that they take (ours):
+$(\alpha (1 - \gamma))^3$ (Lemma 4.3); the noise of the N training examples at one of order
+$\sigma^2 d / N$ (Lemma 4.4). Race numbers are ratios of the times that they take (ours):
 
 - rho, typical of the setting (`theory.race_number`). With the paper's exponents it is N d^-0.475 up
   to logarithms: the theorem needs N small against d^0.475.

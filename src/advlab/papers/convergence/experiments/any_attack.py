@@ -1,14 +1,14 @@
-"""Gradient descent lowers the loss on the examples of any attack at all (Theorem 5.1).
+r"""Gradient descent lowers the loss on the examples of any attack at all (Theorem 5.1).
 
 The theorem: a wide two-layer network, trained by gradient descent on the examples of a perturbation
-function A, has min_t L_A(W_t) <= L_*(W_*) + eps, whatever A is. Networks are trained against eight
-maps into the cap: clean inputs, random points, one fixed copy, FGM, PGD, the points of least loss,
-a map that jumps from the worst point to the best with the last digits of the loss, and what fools
-other networks. The theorem asks of an attack only that it stays in the cap, so the smallest loss so
-far, min_{s <= t} L_A(W_s), must fall for each.
+function A, has $\min_t L_A(W_t) \le L_*(W_*) + \epsilon$, whatever A is. Networks are trained
+against eight maps into the cap: clean inputs, random points, one fixed copy, FGM, PGD, the points
+of least loss, a map that jumps from the worst point to the best with the last digits of the loss,
+and what fools other networks. The theorem asks of an attack only that it stays in the cap, so the
+smallest loss so far, min_{s <= t} L_A(W_s), must fall for each.
 
-Lines are medians over seeds with their quartiles. Dashed is R^2/(2 alpha T), R the RKHS norm of the
-least function that fits the points: what theory proves for gradient descent on clean inputs
+Lines are medians over seeds with their quartiles. Dashed is $R^2/(2 \alpha T)$, R the RKHS norm of
+the least function that fits the points: what theory proves for gradient descent on clean inputs
 (`identity`) in the infinitely wide network. In the other panels it is a yardstick: at this step
 size no such rate is proved against inputs that move with the weights.
 

@@ -1,9 +1,9 @@
-"""Wide networks hardly move: the lazy regime behind Theorem 5.1.
+r"""Wide networks hardly move: the lazy regime behind Theorem 5.1.
 
 The networks of `any_attack`, trained against PGD. The theorem keeps W in a ball around its start
-whose radius does not grow with the width: so the distance ||W - W_0||_F stays, while the network
+whose radius does not grow with the width: so the distance $\|W - W_0\|_F$ stays, while the network
 has ever more weights to share it. The farthest neuron and the distance relative to ||W_0||_F, which
-is about sqrt(d m), must both go to zero; the latter like m^(-1/2).
+is about sqrt(d m), must both go to zero; the latter like $m^{-1/2}$.
 
 Dashed is a prediction, not a fit: the infinitely wide network, which is linear in its weights, is
 trained on the same data against the same attack. Its distance is the RKHS norm of what it learned.

@@ -219,7 +219,7 @@ def figure(table: pl.DataFrame) -> charts.AnyChart:
                           title="Taylor residual, dashed: 1/m", y_title="sup |f - g_3|", **wide),
             charts.curves(ratio, y="ratio", theory=pl.DataFrame({"ratio": [1.0]}),
                           title="distance from the start, over the RKHS norm",
-                          y_title="|W* - W0| / |g|", **wide),
+                          y_title="||W* - W0|| / ||g||", **wide),
             charts.curves(rows, y="margin", theory=kernels, y_title="least y f over the caps",
                           title="robust margin, dashed: the kernel's", **wide),
         ],

@@ -1,10 +1,10 @@
-"""Lemmas A.1 to A.3: norms of weights, features and gradients of deep ReLU networks at the start.
+r"""Lemmas A.1 to A.3: norms of weights, features and gradients of deep ReLU networks at the start.
 
 For A and W_h with entries N(0, 2/m), a with N(0, 1), and a fixed input of length 1:
 
-    A.1  ||A||_2 = O(1), ||W_h||_2 = O(1), ||a|| = O(sqrt(m))
-    A.2  ||W_h x_{h-1}|| and ||x_h|| are in [2/3, 4/3], h = 0, ..., H
-    A.3  ||a' D_H W_H ... D_h W_h|| = O(sqrt(m H)), h = 1, ..., H
+    $\text{A.1:}\quad \|A\|_2 = O(1),\; \|W_h\|_2 = O(1),\; \|a\| = O(\sqrt{m})$
+    $\text{A.2:}\quad \|W_h x_{h-1}\|,\, \|x_h\| \in [2/3, 4/3],\quad h = 0, \ldots, H$
+    $\text{A.3:}\quad \|a^\top D_H W_H \cdots D_h W_h\| = O(\sqrt{m H}),\quad h = 1, \ldots, H$
 
 A.2 is not so. A has the variance 2/m and there is no ReLU on x_0 = A x, so that ||x_0||^2 is near
 2; W_h doubles a squared length and ReLU halves it: ||x_h|| is near sqrt(2), ||W_h x_{h-1}|| near 2.

@@ -1,14 +1,15 @@
-"""Definition 5.1 for deep and convolutional networks: wide networks have the limit's kernel.
+r"""Definition 5.1 for deep and convolutional networks: wide networks have the limit's kernel.
 
 The paper's argument: near its start a wide network is its linearisation, so that training, against
-any attack, is descent in the space of its tangent kernel K(x, x') = <grad f(x), grad f(x')>. The
-paper has K for two layers (Definition 5.1). Here it is measured on drawn networks
-(`advlab.measure.tangent_kernel`) and held next to recursions for infinitely wide ones: the deep
-network of section 4, in which the hidden layers train, with H = 1, 2 and 4, and plain convolutional
-networks of three layers, flat or with global average pooling, in which all weights train.
+any attack, is descent in the space of its tangent kernel
+$K(x, x') = \langle \nabla f(x), \nabla f(x') \rangle$. The paper has K for two layers (Definition
+5.1). Here it is measured on drawn networks (`advlab.measure.tangent_kernel`) and held next to
+recursions for infinitely wide ones: the deep network of section 4, in which the hidden layers
+train, with H = 1, 2 and 4, and plain convolutional networks of three layers, flat or with global
+average pooling, in which all weights train.
 
-Panels: ||K_m - K||_F / ||K||_F at six inputs, by width (channels, if convolutional); the change of
-K_m at the training points over 20 steps of descent against PGD, over the size of K_m; dashed are
+Panels: $\|K_m - K\|_F / \|K\|_F$ at six inputs, by width (channels, if convolutional); the change
+of K_m at the training points over 20 steps of descent against PGD, over the size of K_m; dashed are
 lines of slope -1/2 through the first point. Last, the mean share of each layer in the trace of K_m
 at the largest width, over that of the limit; dashed: 1.
 

@@ -1,13 +1,14 @@
-"""The closed forms on which the rest of the paper stands.
+r"""The closed forms on which the rest of the paper stands.
 
 - Equations 5 and 9: the adversarial risk of a linear model under l2 and linf attacks. Held against
   the library's exact attack on samples, for random covariances. Their ratio is 1 up to 1 %: a
   formula without one of its terms, without the noise, with 1 in place of sqrt(2/pi) or with the
   wrong norm is further off at one of the strengths at least.
-- Propositions 1 and 8: the minimiser is (cov + kappa I)^{-1} cov theta0, and zero from a finite
-  attack strength on. The fixed point for kappa and the threshold are derived here. Held against a
-  general root finder on the gradient, and against trial steps away from zero.
-- Lemma 4 in the population: the risk grows at least like eps^2 (1 - 2/pi) |theta - theta*|^2.
+- Propositions 1 and 8: the minimiser is $(\Sigma + \kappa I)^{-1} \Sigma \theta_0$, and zero from a
+  finite attack strength on. The fixed point for kappa and the threshold are derived here. Held
+  against a general root finder on the gradient, and against trial steps away from zero.
+- Lemma 4 in the population: the risk grows at least like
+  $\epsilon^2 (1 - 2/\pi) \|\theta - \theta^*\|^2$.
 - Example 1: theta* keeps the zeros of theta0 if the covariance does not link them to the rest.
 - Section 2.1 calls the surrogate risk convex everywhere. It is not; the potential in the proof of
   Theorem 2 is.

@@ -1,10 +1,10 @@
-"""Adversarial training of a linear model jitters for ever; the surrogate attack makes it smooth.
+r"""Adversarial training of a linear model jitters for ever; the surrogate attack makes it smooth.
 
 The worst-case loss has a kink at theta = 0, and for a strong attack (eps = 3, above eps_0 = 1.195)
 the minimiser is exactly there (Proposition 1). Gradient descent on it never settles; with the
 surrogate attack, xi = 0.05, the loss falls smoothly (Figure 1). The paper gives neither step size
-nor start. Both runs use eta = 5e-4, which is stable for xi = 0.05 (eta < xi_eff/(eps v^2)), from
-|theta| = 0.25; a larger step makes both jitter.
+nor start. Both runs use eta = 5e-4, which is stable for xi = 0.05
+($\eta < \xi_{\mathrm{eff}}/(\epsilon v^2)$), from |theta| = 0.25; a larger step makes both jitter.
 
 Theorem 2 says more: the population's surrogate risk R_{L,xi} falls at every iteration. It is judged
 at the theorem's own schedule (n = 10^6, xi = v^2 (d/sqrt n) log n, T = v^2 (log log n)/xi), with L

@@ -1,8 +1,8 @@
-"""Low dimension: adversarial training reaches the least adversarial risk, and pays in accuracy.
+r"""Low dimension: adversarial training reaches the least adversarial risk, and pays in accuracy.
 
-Theorem 2: with d^2 log^2 n / n -> 0 the surrogate algorithm gets to R*(eps), the least adversarial
-risk of any linear model. So it moves away from theta0 and its standard risk stays above that of
-least squares ("adversarial training hurts standard testing performance"). Figure 5 and A.1:
+Theorem 2: with $d^2 \log^2 n / n \to 0$ the surrogate algorithm gets to $R^*(\epsilon)$, the least
+adversarial risk of any linear model. So it moves away from theta0 and its standard risk stays above
+that of least squares ("adversarial training hurts standard testing performance"). Figure 5 and A.1:
 d = 10, theta0 = 1, sigma2 = 1, xi = 0.1, eta = 0.01, zero start, 100 replicates.
 
 The paper gives neither n nor the strengths; n = 1000 and eps = 0, 0.1, 0.5 are drawn, and n = 100

@@ -65,9 +65,9 @@ def figure(table: pl.DataFrame) -> AnyChart:
     ends = 0.0, max(top["relative"], top["random"])
     charts = [
         curves(shown, "step", "difference", "eps", title="attack difference",
-               y_title="|A_1 - A_2|", y_domain=(0.0, top["difference"]), **x),
+               y_title="||A_1 - A_2||", y_domain=(0.0, top["difference"]), **x),
         curves(shown, "step", "relative", "eps", title="relative attack difference",
-               y_title="|A_1 - A_2| / eps", y_domain=ends, **x),
+               y_title="||A_1 - A_2|| / eps", y_domain=ends, **x),
         curves(shown, "step", "random", "eps", title="two random points of the ball",
                y_title="distance / eps", y_domain=ends, **x),
     ]  # fmt: skip

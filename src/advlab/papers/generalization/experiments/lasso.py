@@ -1,9 +1,10 @@
-"""Linear LASSO: an L1 penalty restores consistency in high dimension (Theorem 9, Remark 3).
+r"""Linear LASSO: an L1 penalty restores consistency in high dimension (Theorem 9, Remark 3).
 
 y = theta0'x + u with d = 1000, ten ones in theta0, unit noise; l2 attacks of radius 0.3. Without a
 penalty adversarial training fits the sample and its risk stays near v^2, that of the zero model.
-With a penalty lambda of the order of v sqrt(s log d/n) the risk goes to R*, the estimate is sparse,
-and its L1 error is of the order of lambda. The paper proves this and shows no such experiment.
+With a penalty lambda of the order of $v \sqrt{s \log d / n}$ the risk goes to R*, the estimate is
+sparse, and its L1 error is of the order of lambda. The paper proves this and shows no such
+experiment.
 
 The estimate is the minimiser of the empirical potential R~_xi plus lambda |theta|_1, found to a
 certified gap, not by steps of Algorithm 1: the theorem is about a minimiser. Where many residuals

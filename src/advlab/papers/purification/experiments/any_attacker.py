@@ -241,14 +241,14 @@ def figure(table: pl.DataFrame) -> AnyChart:
                y_title="accuracy", x_title=trained),
         after("linearity gap", "Gap to the first order on the ball", "mean gap, lower bound", True),
         after("FGM floor", "Corollary F.2's argument", "share with y f(FGM) > 2 gap"),
-        after("G7", "G7, its largest along training", "|w' - w|^2 / |w|^2, all neurons"),
+        after("G7", "G7, its largest along training", "||w' - w||^2 / ||w||^2, all neurons"),
         after("dense over top", "Dense part over the top atom", "mean over neurons"),
     ])  # fmt: skip
     along_training = panels(
         [
             over("worst", "Worst case", "accuracy (upper bound)"),
             over("right", "Without an attack", "accuracy"),
-            over("G7", "G7", "|w' - w|^2 / |w|^2, all neurons"),
+            over("G7", "G7", "||w' - w||^2 / ||w||^2, all neurons"),
             over("FGM floor", "Corollary F.2's argument", "share with y f(FGM) > 2 gap"),
         ],
         columns=2,

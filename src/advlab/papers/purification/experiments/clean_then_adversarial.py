@@ -1,10 +1,10 @@
-"""Clean training leaves a dense mixture in every neuron, adversarial training removes it.
+r"""Clean training leaves a dense mixture in every neuron, adversarial training removes it.
 
-Sparse coding x = M z, y = sign <w*, z>; networks of symmetric ReLU pairs. Theorems 5.1 to 5.3:
-clean training (Algorithm 1) finds the atoms, one per neuron, but adds to each neuron a small
-multiple of M w*, the dense mixture of equation (5.1). Together these mixtures make one direction
-that needs no model, -y M w*, an attack. Adversarial training from there (Algorithm 2) hardly turns
-the neurons: it takes the mixture away (Theorem 5.3c).
+Sparse coding $x = M z$, $y = \mathrm{sign} \langle w^*, z \rangle$; networks of symmetric ReLU
+pairs. Theorems 5.1 to 5.3: clean training (Algorithm 1) finds the atoms, one per neuron, but adds
+to each neuron a small multiple of M w*, the dense mixture of equation (5.1). Together these
+mixtures make one direction that needs no model, -y M w*, an attack. Adversarial training from there
+(Algorithm 2) hardly turns the neurons: it takes the mixture away (Theorem 5.3c).
 
 Two finite settings at d = 256; the paper's README says where they deviate from the paper, and why.
 Rules are on the mean over seeds. "Worst" is the worst case, example by example, over the universal

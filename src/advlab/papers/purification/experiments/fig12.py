@@ -74,7 +74,7 @@ def figure(table: pl.DataFrame) -> AnyChart:
     paths = table.filter(part="path")
     titles: dict[str, Any] = {
         "x_title": "share of nonzeros (mean over images)",
-        "y_title": "squared error, over |x|^2",
+        "y_title": "squared error, over ||x||^2",
     }
     images = curves(
         _mean_path(paths.filter(target="images"), "features"), "share", "error", "features",

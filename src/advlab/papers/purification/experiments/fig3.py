@@ -1,9 +1,9 @@
-"""Figure 3, a drawing: a linear neuron passes small inputs on, a thresholded pair zeroes them.
+r"""Figure 3, a drawing: a linear neuron passes small inputs on, a thresholded pair zeroes them.
 
-ReLU(x - b) - ReLU(-x - b) is zero for |x| <= b and moves with x beyond: the many small parts of a
-dense perturbation are lost on it, while the few large parts of a signal pass (section 3). Drawn
-with the network of the theorems, `models.SymmetricReLU`, at b = 1/2. Nothing is trained, so all
-scales are the same.
+$\mathrm{ReLU}(x - b) - \mathrm{ReLU}(-x - b)$ is zero for $|x| \le b$ and moves with x beyond: the
+many small parts of a dense perturbation are lost on it, while the few large parts of a signal pass
+(section 3). Drawn with the network of the theorems, `models.SymmetricReLU`, at b = 1/2. Nothing is
+trained, so all scales are the same.
 """
 
 import polars as pl

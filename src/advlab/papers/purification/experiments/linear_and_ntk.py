@@ -1,12 +1,12 @@
-"""Low complexity is not robust: linear rules and the tangent kernel, next to what they could be.
+r"""Low complexity is not robust: linear rules and the tangent kernel, next to what they could be.
 
 - Section 3, linear rules on the finite presets: the direction M w* is right on every clean input,
   and its robust accuracy is exact. Adversarial training of a linear rule is judged at the best
   point of its path (it drifts to 0), chosen on the test points, which can only flatter it.
-- Theorem 5.6, tangent models p(x) = sum_i <v_i, x> G_i(x) with 256 random features, 250 Adam steps,
-  gates of b = 1 and sigma = 0.5. A lower bound on robust error cannot be seen by training: this is
-  a recipe or two, judged by PGD. The most robust of the gates that were tried has a claim of its
-  own ("best"; the paper's README lists the trials).
+- Theorem 5.6, tangent models $p(x) = \sum_i \langle v_i, x \rangle G_i(x)$ with 256 random
+  features, 250 Adam steps, gates of b = 1 and sigma = 0.5. A lower bound on robust error cannot be
+  seen by training: this is a recipe or two, judged by PGD. The most robust of the gates that were
+  tried has a claim of its own ("best"; the paper's README lists the trials).
 - Definition 5.5 as printed (a minus between the indicators) is even: right on one of x, -x.
 - Closed forms: the smoothed ReLU of section 4 against 2 million draws, input gradients (Fact A.1)
   against differences, the Taylor series of Claim G.6 against scipy.

@@ -1,8 +1,8 @@
-"""Robust accuracy against the radius, for everything that could classify sparse codes.
+r"""Robust accuracy against the radius, for everything that could classify sparse codes.
 
-Section 3: linear rules break at l2 radii of 1/sqrt(d). So do polynomials of low degree and the
+Section 3: linear rules break at l2 radii of $1/\sqrt{d}$. So do polynomials of low degree and the
 tangent kernel (Theorem 5.6 and Corollary 5.7, in linf): low complexity is not robust. Classifiers
-that threshold the coordinates <M_j, x> are robust up to about 1/sqrt(k), and this is where
+that threshold the coordinates <M_j, x> are robust up to about $1/\sqrt{k}$, and this is where
 adversarial training goes (Theorem 5.3), while clean training does not (Theorem 5.1c).
 `purification/clean_then_adversarial` decides this at tau, here it is along the radius.
 

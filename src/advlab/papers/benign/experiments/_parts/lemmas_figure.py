@@ -105,7 +105,8 @@ def _weights(main: pl.DataFrame) -> list:
     floors = sorted({first_step_floor(length, _gamma(shape)) for shape in NAMES})
     moves = charts.points(
         first, "network", "move", "network", title="First step; floors gamma ||mu||/10 (B.34)",
-        x_title="network", y_title="|W¹ - W⁰|/|W⁰|", log_y=True, theory=_levels("move", *floors),
+        x_title="network", y_title="||W¹ - W⁰||/||W⁰||", log_y=True,
+        theory=_levels("move", *floors),
     )  # fmt: skip
     return [
         moves,
@@ -127,7 +128,7 @@ def _fresh(rows: pl.DataFrame) -> list:
     return [
         _over_time(margins, "margin", "Normalised margin (B.14, B.33)", "over ||mu||² sqrt(n/d)"),
         charts.points(by_d, "d", "margin", "network", title="Normalised margin over q (flat)",
-                      log_x=True, y_title="min M/(|W|₂ q)"),
+                      log_x=True, y_title="min M/(||W||₂ q)"),
         _by_start(rows, "span distance", "max", "Distance to the span by size of the start",
                   "largest distance", log_y=True, theory=_reaches(starts)),
         _by_start(rows, "attack cosine", "min", "Attack against the mean by size of the start",

@@ -6,6 +6,7 @@ import polars as pl
 
 from .....report.charts import WIDTH, AnyChart, panels, points
 from .....report.theme import CATEGORIES
+from .....report.to_scale import to_scale
 from ...theory import capacity
 
 LABELLINGS = {
@@ -57,9 +58,7 @@ def _plane(title: str, labellings: tuple[list[int], ...]) -> AnyChart:
     dots = dots.encode(color=alt.Color("sign:N", scale=hues, legend=None))
     signs = places.mark_text(color="white", fontSize=11, fontWeight="bold", dy=0.5)
     layers = [discs, dots, signs.encode(text="sign:N")]
-    plane = alt.LayerChart(layer=layers, title=title)
-    # The page stretches panels to its width; inside another chart this one keeps its shape.
-    return alt.ConcatChart(concat=[plane])
+    return to_scale(alt.LayerChart(layer=layers, title=title))
 
 
 def _drawn(row: int, labels: list[int]) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -134,13 +133,13 @@ def _counts(table: pl.DataFrame) -> AnyChart:
         "size",
         "value",
         "network for",
-        title="Parameters that fit n points; grey: VC, n d/2",
         x_title="n d, for n = d",
         y_title="parameters",
         log_x=True,
         log_y=True,
     )
-    return alt.LayerChart(layer=[_forced(rows), dots])
+    title = "Parameters that fit n points; grey: VC, n d/2"
+    return alt.LayerChart(layer=[_forced(rows), dots], title=title)
 
 
 def _forced(rows: pl.DataFrame) -> alt.Chart:

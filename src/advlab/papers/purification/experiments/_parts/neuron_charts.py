@@ -123,7 +123,7 @@ def _map(rows: pl.DataFrame, title: alt.TitleParams) -> alt.Chart:
         .encode(
             x=alt.X("atom:O", title=f"{count[1]} atoms: own ones first").axis(labels=False),
             y=alt.Y("neuron:O", title=f"{count[0]} neurons").axis(labels=False),
-            fill=alt.Fill("coordinate:Q", scale=scale, legend=None),
+            fill=alt.Fill("coordinate:Q", title="coordinate / largest", scale=scale),
             tooltip=["neuron", "atom", alt.Tooltip("coordinate:Q", title="coordinate / largest")],
         )
     )

@@ -232,7 +232,8 @@ def test_a_killed_run_goes_on_to_the_same_result(data, tmp_path, kill):
 def test_perturbed_inputs_are_saved_with_their_rows_and_labels(data, capsys):
     assert called(MODEL, data, *QUICK, "--n", 30, "--save", "adv.npz", "--json") == 0
     about = json.loads(capsys.readouterr().out)
-    kept, whole = np.load("adv.npz"), np.load(data)
+    with np.load("adv.npz") as saved, np.load(data) as inputs:
+        kept, whole = dict(saved), dict(inputs)
     assert sorted(kept) == ["broken", "loss", "rows", "x", "y"]
     assert kept["rows"].tolist() == about["rows"]
     assert kept["broken"].mean() == pytest.approx(about["robust_error"])

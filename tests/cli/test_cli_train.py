@@ -131,7 +131,8 @@ def test_without_a_test_part_examples_are_set_aside_for_it(place, capsys):
 
 
 def change(**arrays):
-    whole = dict(np.load("toy.npz"))
+    with np.load("toy.npz") as saved:
+        whole = dict(saved)
     np.savez("toy.npz", **{**whole, **arrays})
 
 

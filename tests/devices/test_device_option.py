@@ -71,10 +71,15 @@ def test_float64_cannot_go_to_mps():
     assert devices.moved(len, torch.device("mps")) is len
 
 
+def saved():
+    with np.load("adv.npz") as file:
+        return file["x"]
+
+
 def test_a_run_on_a_device_prints_what_the_cpu_prints(data, capsys, monkeypatch):
     options = ("evaluated_nets:trained", data, *QUICK, "--save", "adv.npz", "--json")
     assert called(*options, "--device", "cpu") == 0
-    plain, points = json.loads(capsys.readouterr().out), np.load("adv.npz")["x"]
+    plain, points = json.loads(capsys.readouterr().out), saved()
     with PretendDevice() as device:
         monkeypatch.setattr(devices, "choose_device", lambda name: device.place)
         assert called(*options, "--transfer", "evaluated_nets:trained") == 0
@@ -82,4 +87,4 @@ def test_a_run_on_a_device_prints_what_the_cpu_prints(data, capsys, monkeypatch)
     assert (plain["device"], found["device"]) == ("cpu", "lazy")
     for name in ("clean_error", "robust_error", "broken_by", "rows"):
         assert found[name] == plain[name]
-    assert np.array_equal(np.load("adv.npz")["x"], points)
+    assert np.array_equal(saved(), points)

@@ -78,8 +78,8 @@ def test_adversarial_inputs_are_saved_from_the_device(tmp_path):
         model = trained().to(device.place)
         found = advlab.attack(model, x, y, BALL, PGD(steps=2), quiet=True)
         path = found.save(tmp_path / "adv.npz", y=y)
-        kept = np.load(path)
-        assert torch.equal(torch.from_numpy(kept["x"]), found.x.cpu())
+        with np.load(path) as kept:
+            assert torch.equal(torch.from_numpy(kept["x"]), found.x.cpu())
 
 
 def test_a_model_of_one_output_with_labels_on_the_cpu():

@@ -84,7 +84,8 @@ def test_the_points_are_saved_whole_and_read_back(net, data, tmp_path):
     x, y = data
     found = advlab.attack(net, x, y, eps=0.1, quiet=True)
     path = found.save(tmp_path / "adv.npz", y=y)
-    kept = np.load(path)
+    with np.load(path) as saved:
+        kept = dict(saved)
     assert sorted(kept) == ["broken", "loss", "x", "y"]
     assert np.array_equal(kept["x"], found.x.numpy())
     assert np.array_equal(kept["broken"], found.broken.numpy())

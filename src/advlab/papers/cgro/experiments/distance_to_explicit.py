@@ -67,7 +67,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem 5.2 and equation (C), against training",
     title="How close a trained network is to f_S",
-    seconds={"smoke": 4, "laptop": 200, "paper": 900},
+    seconds={"smoke": 4, "laptop": 90, "paper": 900},
     looks=3,
     claims={
         "clean": empirical("Adversarial training ends at a CGRO classifier: its clean error on "

@@ -51,7 +51,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem E.1: its rate",
     title="The flatness bound and the robust gap over N and D",
-    seconds={"smoke": 4, "laptop": 120, "paper": 900},
+    seconds={"smoke": 4, "laptop": 50, "paper": 900},
     looks=1,
     claims={
         "holds": identity("The gap is at most (I) + (II) + delta G, for every training sample of "

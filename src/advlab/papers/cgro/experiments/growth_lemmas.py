@@ -55,7 +55,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Lemmas 4.2 to 4.4, C.5, C.8, C.10, C.11 and the use of A.2",
     title="The lemmas behind the three phases, along a run",
-    seconds={"smoke": 3, "laptop": 220, "paper": 1700},
+    seconds={"smoke": 3, "laptop": 175, "paper": 1700},
     looks=4,
     claims={
         "C.2": identity("A step of the run is the step of the proof, coupled and decoupled"),

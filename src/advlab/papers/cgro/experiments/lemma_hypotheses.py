@@ -46,7 +46,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Lemmas A.1, A.3, C.3, C.6, C.7, C.9 and C.10: their hypotheses",
     title="What the lemmas assume, along a run",
-    seconds={"smoke": 3, "laptop": 85, "paper": 1200},
+    seconds={"smoke": 3, "laptop": 45, "paper": 1200},
     looks=2,
     claims={
         "A.1": theorem("With the rates of its run T_0 is between the earliest time that they allow "

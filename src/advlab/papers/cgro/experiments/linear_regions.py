@@ -44,7 +44,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Proposition D.5",
     title="Linear regions of trained networks, and the pieces of their decision boundary",
-    seconds={"smoke": 4, "laptop": 220, "paper": 2500},
+    seconds={"smoke": 4, "laptop": 190, "paper": 2500},
     looks=1,
     claims={
         "D.5": theorem("No network is more than 2^n affine functions in the cube, with one hidden "

@@ -64,7 +64,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Section 7, PGD in training",
     title="A phase diagram of PGD training: radius, noise and N",
-    seconds={"smoke": 3, "laptop": 100, "paper": 2400},
+    seconds={"smoke": 3, "laptop": 110, "paper": 2400},
     looks=1,
     claims={
         "robust": ours("Where noise patches are at most as long as the signal, training at 0.5 "

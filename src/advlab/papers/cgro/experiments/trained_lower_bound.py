@@ -43,7 +43,7 @@ ABOUT = lab.About(
     paper="cgro",
     item="Theorem 5.3, trained",
     title="The width that CGRO takes, and that robustness takes",
-    seconds={"smoke": 4, "laptop": 160, "paper": 1500},
+    seconds={"smoke": 4, "laptop": 60, "paper": 1500},
     looks=1,
     claims={
         "train": empirical("At width 2D, fewer than 2 % of the balls of a sample of 8D points are "

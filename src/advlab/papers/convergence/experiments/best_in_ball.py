@@ -6,10 +6,10 @@ least worst-case loss L_* in B(R). Networks of H = 1, 2 and 4 are trained agains
 the cap, from clean inputs to PGD and A*, a search for the worst point itself, up to m = 4096. They
 are compared with W_* as far as it can be known, from both sides:
 
-- the best robust loss *found* in B(R), of four candidates: where training against PGD and A* ends,
+- the best robust loss found in B(R), of four candidates: where training against PGD and A* ends,
   ten slower steps after the latter, and the network that the linearised optimum makes. Worst cases
   are searched for in every cap, denser than A* does. L_*(W_*) is at most that, up to the search.
-- lower bounds of the *linearised* network's optimum: a cone program for finitely many points of
+- lower bounds of the linearised network's optimum: a cone program for finitely many points of
   each cap, to which the worst are added until none is worse (cutting planes), and its dual. As m
   grows the network is its linearisation (Lemma A.6).
 
@@ -54,7 +54,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Theorem 4.1",
     title="Training in a ball does as well as the best network there, whatever the attack",
-    seconds={"smoke": 5, "laptop": 780},
+    seconds={"smoke": 5, "laptop": 800},
     looks=2,
     claims={
         "4a": empirical(

@@ -49,7 +49,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Corollary 5.1",
     title="From the tangent kernel to a trained network of the promised loss",
-    seconds={"smoke": 4, "laptop": 350, "paper": 550},
+    seconds={"smoke": 4, "laptop": 270, "paper": 550},
     looks=1,
     claims={
         "1": empirical(

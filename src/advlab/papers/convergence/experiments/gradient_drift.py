@@ -54,7 +54,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Lemma A.5",
     title="Masks, features and gradients near the start: the largest drift in a ball of weights",
-    seconds={"smoke": 3, "laptop": 85},
+    seconds={"smoke": 3, "laptop": 80},
     looks=1,
     claims={
         "10a": ours(

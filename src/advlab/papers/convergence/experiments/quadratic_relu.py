@@ -49,7 +49,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Theorem C.1 and Corollary C.1",
     title="Quadratic ReLU: random features, training, and which labels it cannot learn",
-    seconds={"smoke": 4, "laptop": 105},
+    seconds={"smoke": 4, "laptop": 65},
     claims={
         "C1": empirical(
             "The sup error of M random features falls at least like M^(-1/(d+1)) in d = 3, 5 and 8"

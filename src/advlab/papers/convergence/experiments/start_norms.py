@@ -41,7 +41,7 @@ ABOUT = lab.About(
     paper="convergence",
     item="Lemmas A.1 to A.3",
     title="Norms at the start: features are longer than Lemma A.2 says",
-    seconds={"smoke": 2, "laptop": 30},
+    seconds={"smoke": 2, "laptop": 12},
     claims={
         "A1": theorem(
             "No norm of A, W_h and a is beyond the bound sqrt(rows) + sqrt(columns) + 6 of "

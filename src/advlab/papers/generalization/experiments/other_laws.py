@@ -33,7 +33,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Remark 1",
     title="Other laws of x, and correlated ones: training reaches its own theta*",
-    seconds={"smoke": 2, "laptop": 40, "paper": 150},
+    seconds={"smoke": 2, "laptop": 20, "paper": 150},
     looks=1,
     claims={
         "o1": empirical(

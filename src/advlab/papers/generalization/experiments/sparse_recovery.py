@@ -44,7 +44,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Theorem 9",
     title="Sparse recovery under attack: cone, curvature and error",
-    seconds={"smoke": 2, "laptop": 130, "paper": 1500},
+    seconds={"smoke": 2, "laptop": 75, "paper": 1500},
     looks=4,
     claims={
         "t1": theorem(

@@ -64,7 +64,7 @@ ABOUT = lab.About(
     paper="generalization",
     item="Theorems 5, 6, 7",
     title="Stopping times in high dimension, and Condition M along the runs",
-    seconds={"smoke": 5, "laptop": 190, "paper": 760},
+    seconds={"smoke": 5, "laptop": 215, "paper": 760},
     looks=5,
     claims={
         "M1": theorem(

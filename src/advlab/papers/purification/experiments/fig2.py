@@ -8,7 +8,7 @@ layer of AlexNet and, by three stages, for layers of ResNet-34; the latter is `p
 here.
 
 Two things that the paper does not show decide what this is worth, and stand beside it: theta(w, w')
-after as many more *clean* epochs (control), and the scale of the start. Under BatchNorm a smaller
+after as many more clean epochs (control), and the scale of the start. Under BatchNorm a smaller
 start gives the same network, and its filters turn further from where they began.
 
 At paper scale AlexNet is trained against l2(1, 0.25) from its own start: a GPU is expected, about

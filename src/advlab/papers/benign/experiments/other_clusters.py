@@ -39,7 +39,7 @@ ABOUT = lab.About(
     paper="benign",
     item="Definition 2.1, Theorem 3.1",
     title="Clusters that are not Gaussian",
-    seconds={"smoke": 8, "laptop": 260, "paper": 1300},
+    seconds={"smoke": 8, "laptop": 45, "paper": 1300},
     looks=1,
     reduced={"laptop": "width 20, 60 steps (150 at S = 14.4)"},
     claims={

@@ -25,6 +25,8 @@ from .snapshot import Networks
 
 SEARCH, HALVINGS = 100, 14
 """Points that look for t, and how often they halve the range of it."""
+TOGETHER = 2500
+"""Points of a network that are attacked at once, so that memory does not grow with all of them."""
 
 
 class RareErrors(NamedTuple):
@@ -77,6 +79,9 @@ def rare_errors(
     shape = (len(v), draws, v.shape[1])
 
     def wrong(y: int, xi: Tensor, t: Tensor) -> Bool[Tensor, "R k"]:
+        return torch.cat([wrong_part(y, part, t) for part in xi.split(TOGETHER, dim=1)], dim=1)
+
+    def wrong_part(y: int, xi: Tensor, t: Tensor) -> Bool[Tensor, "R k"]:
         x = xi - y * t[:, None, None] * v[:, None]
         x[..., 0] += y * mu_norm
         rows, labels = x.flatten(0, 1), x.new_full(x.shape[:2], y).flatten()

@@ -110,7 +110,7 @@ ABOUT = lab.About(
     item="Theorem C.2, Lemmas C.7-C.11, C.14-C.17, C.19-C.22, E.2, F.11, F.12, F.15, "
     "Proposition F.8, Claim F.17, Theorem F.1, Corollary F.2",
     title="Both sides of the appendix's lemmas, and the constants they imply",
-    seconds={"smoke": 4, "laptop": 250, "paper": 1500},
+    seconds={"smoke": 4, "laptop": 225, "paper": 1500},
     looks=4,
     claims=_claims(),
 )

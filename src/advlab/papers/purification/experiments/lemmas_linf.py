@@ -76,7 +76,7 @@ ABOUT = lab.About(
     paper="purification",
     item="Theorem F.4, Corollary F.5, Lemmas F.13, F.14 and F.16, equation (F.15)",
     title="Both sides of the lemmas in linf, and why FGM is enough there",
-    seconds={"smoke": 4, "laptop": 150, "paper": 900},
+    seconds={"smoke": 4, "laptop": 125, "paper": 900},
     claims=_claims(),
 )
 

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from chromium import BROWSER, emulate, find, see_all, started, wait
-from sample_results import KNOWN, lasso, quick, results
+from sample_results import KNOWN, convergence, lasso, quick, results
 
 from advlab.cli import main
+from advlab.report import Scope
 from advlab.report.page import NoChart, write_report
 from advlab.report.pictures import png
 from advlab.report.printed import Printed, PrintedTable, Prints
@@ -375,6 +376,37 @@ def test_a_claim_opens_with_the_keyboard(browser, page):
     assert not summary.find_element("xpath", "../dl").is_displayed()
     summary.send_keys("\n")
     assert summary.find_element("xpath", "../dl").is_displayed()
+
+
+@pytest.fixture(scope="module")
+def scoped(tmp_path_factory) -> Path:
+    """An experiment whose claims have one scope."""
+    path = tmp_path_factory.mktemp("scoped") / "report.html"
+    one = convergence()
+    scope = Scope(reduced="200 of 1000 steps")
+    verdicts = [verdict.model_copy(update={"scope": scope}) for verdict in one.verdicts]
+    write_report([one.model_copy(update={"verdicts": verdicts})], path, {})
+    return path
+
+
+def test_a_claim_shows_the_scope_that_it_shares_when_it_is_opened(browser, scoped):
+    browser.get(scoped.as_uri())
+    assert browser.page_source.count("200 of 1000 steps") == 1
+    for card in browser.find_elements("css selector", ".card")[:2]:
+        card.find_element("tag name", "summary").send_keys("\n")
+        wait(browser, lambda _, card=card: "200 of 1000 steps" in card.text)
+
+
+def test_a_claim_leads_to_the_scope_that_it_shares_without_javascript(browser, scoped):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(scoped.as_uri())
+        card = browser.find_element("css selector", ".card")
+        card.find_element("tag name", "summary").click()
+        card.find_element("css selector", ".scope a").click()
+        assert browser.find_element("css selector", ".shared-scope > p").is_displayed()
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
 def test_the_numbers_of_a_chart_are_a_table(browser, page):

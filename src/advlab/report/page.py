@@ -265,6 +265,7 @@ def _entry(
 ) -> dict[str, Any]:
     anchor = _slug(result.experiment)
     label = f"{result.item} of {result.paper}: {result.title}"
+    cards = _cards(result, known, prints)
     return {
         "result": result,
         "anchor": anchor,
@@ -273,8 +274,20 @@ def _entry(
         "command": command(result),
         "chart": chart_part(spec, anchor, label) if spec else None,
         "printed": prints.tables.get(result.experiment),
-        "cards": _cards(result, known, prints),
+        "cards": cards,
+        "scope": _shared_scope(cards),
     }
+
+
+def _shared_scope(cards: Sequence[Mapping[str, Any]]) -> str:
+    """The scope that several claims of an experiment have; empty if each has its own.
+
+    An experiment's claims nearly always have the same one, which is long: said once, it leaves room
+    in the page for figures.
+    """
+    scopes = Counter(card["scope"] for card in cards if card["scope"])
+    scope, times = scopes.most_common(1)[0] if scopes else ("", 0)
+    return scope if times > 1 else ""
 
 
 def _cards(result: Result, known: Mapping[str, Finding], prints: Prints) -> list[dict[str, Any]]:

@@ -123,7 +123,7 @@
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target) return;
     if (search && target.closest("[hidden]")) clear();
-    if (target.matches("details")) target.open = true;
+    for (let fold = target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     requestAnimationFrame(() => target.scrollIntoView());
   }
 
@@ -175,6 +175,12 @@
     );
     sections.forEach(({ section }) => reading.observe(section));
   }
+  // A scope is in the page once; a claim shows it when it is opened.
+  function showScope({ target }) {
+    const link = target.open && target.querySelector(":scope > dl > .scope > a");
+    if (link) link.replaceWith(...document.getElementById(link.hash.slice(1)).cloneNode(true).childNodes);
+  }
+  document.addEventListener("toggle", showScope, true);
   window.addEventListener("hashchange", showTarget);
   if (location.hash) showTarget();
 })();

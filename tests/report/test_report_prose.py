@@ -20,6 +20,7 @@ from advlab.report.prose import paragraphs, words
         ("||mu||^2 sqrt(n/d)", "‖μ‖² √(n/d)"),
         ("theta0^2 <= sigma2", "θ₀² ≤ σ²"),
         ("V_i >= 1e-3 at -0.8", "Vᵢ ≥ 10⁻³ at −0.8"),
+        ("at most 6.25e+03 or 1e-05", "at most 6.25 × 10³ or 10⁻⁵"),
         ("sum_r <w_r, x>^3 -> 0", "Σᵣ ⟨wᵣ, x⟩³ → 0"),
         ("an l2 ball and linf", "an ℓ₂ ball and ℓ∞"),
         ("||grad_x L||_1 at W0, x~ and R~_xi", "‖∇ₓ L‖₁ at W₀, x̃ and R̃_ξ"),

@@ -211,6 +211,13 @@ SETUPS: dict[str, str] = {
         "x = nn.functional.normalize(torch.randn(6, 3, dtype=torch.float64), dim=1)\n"
         "y = torch.ones(6, dtype=torch.float64)"
     ),
+    "papers/convergence/reductions/linearised_deep.py": (
+        "from advlab.losses import pseudo_huber\n"
+        "from advlab.papers.convergence.models import DeepReLU\n"
+        "from advlab.papers.convergence.reductions import LowRankDeep\n"
+        "runs = LowRankDeep([DeepReLU.draw(3, 16, 2, rng)], radii=(1.0,))\n"
+        "y = torch.ones(1, 6, dtype=torch.float64)"
+    ),
     "papers/convergence/theory/convolutional_kernel.py": "images = np.random.rand(3, 1, 4, 4)",
     "papers/convergence/theory/quadratic_floor.py": (
         "from advlab.papers.convergence.data import Antipodes\n"

@@ -11,7 +11,7 @@ from sample_results import convergence, lasso
 
 from advlab.report import figure
 from advlab.report.charts import curves, panels, stacked
-from advlab.report.compact import addresses, by_place, compact, rounded
+from advlab.report.compact import abbreviated, addresses, by_place, compact, rounded
 from advlab.report.page import chart_part
 from advlab.report.tiles import tile_chart, tile_rows
 
@@ -30,6 +30,27 @@ def test_a_compact_drawing_has_the_same_pixels_and_fewer_letters(result):
     small = compact(whole)
     assert len(small) < 0.85 * len(whole)
     assert np.array_equal(pixels(with_head(small)), pixels(whole))
+
+
+@pytest.mark.parametrize("result", [convergence, lasso])
+def test_lines_and_circles_in_their_shortest_form_are_the_same_pixels(result):
+    small = compact(figure.svg(result().chart))
+    short = abbreviated(small)
+    assert len(short) < len(small)
+    assert np.array_equal(pixels(with_head(short)), pixels(with_head(small)))
+
+
+def test_a_line_goes_by_steps_and_a_circle_is_one():
+    arc = "M3.9,0A3.9,3.9,0,1,1,-3.9,0A3.9,3.9,0,1,1,3.9,0"
+    assert abbreviated(
+        '<path d="M0,210L27.8,210.1L27.5,9ZL1,1M-5,0.5L5,0.5" fill="red"/>'
+        f'<path transform="translate(0,-14.5)" d="{arc}" fill="red"/><path d="{arc}"/>'
+        '<path d="M0,0C1,1,2,2,3,3L4,4"/><clipPath d="M0,0L1,1"/>'
+    ) == (
+        '<path d="M0,210l27.8,.1-.3-201.1Zl1-209M-5,.5l10,0" fill="red"/>'
+        '<circle cy="-14.5" r="3.9" fill="red"/><circle r="3.9"/>'
+        '<path d="M0,0C1,1,2,2,3,3L4,4"/><clipPath d="M0,0L1,1"/>'
+    )
 
 
 def test_what_is_not_seen_is_left_out_and_what_is_shared_is_said_once():

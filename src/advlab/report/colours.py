@@ -118,7 +118,7 @@ def _legends(spec: dict[str, Any]) -> Iterator[tuple[list[dict[str, Any]], list[
             plain = not any(own & set(one.get("scale") or {}) for one in encodings)
             keys = list(dict.fromkeys(key for one in encodings for key in _keys(one)))
             names = {name for _, name in keys}
-            if encodings and plain and len(names) == len(keys) and 1 < len(keys) <= len(CATEGORIES):
+            if encodings and plain and len(names) == len(keys) and 0 < len(keys) <= len(CATEGORIES):
                 yield encodings, keys
 
 

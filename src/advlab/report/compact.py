@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 from xml.etree import ElementTree
 
@@ -21,6 +22,12 @@ _ADDRESS = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=]+")
 _DIGITS = 6
 """Of the numbers in a chart, of which a page tells five."""
 _MARKS = {"path", "line", "text"}
+_CIRCLE = re.compile(
+    r'<path(?: transform="translate\((?P<cx>-?[\d.]+),(?P<cy>-?[\d.]+)\)")? d="M(?P<r>[\d.]+),0'
+    r'A(?P=r),(?P=r),0,1,1,-(?P=r),0A(?P=r),(?P=r),0,1,1,(?P=r),0Z?"(?P<rest>[^>]*)/>'
+)
+_OUTLINE = re.compile(r'(?<=<path) d="((?:M-?[\d.]+,-?[\d.]+|L-?[\d.]+,-?[\d.]+|Z)+)"')
+_STEP = re.compile(r"([MLZ])([-\d.,]*)")
 _SHIFT = re.compile(r"translate\((-?[\d.]+),(-?[\d.]+)\)")
 
 
@@ -36,6 +43,54 @@ def compact(svg: str) -> str:
     root = ElementTree.fromstring(_SPACES.sub("", svg))
     _tidy(root)
     return ElementTree.tostring(root, encoding="unicode").replace(" />", "/>")
+
+
+def abbreviated(svg: str) -> str:
+    """The same drawing with circles and lines in their shortest form, for rounded coordinates.
+
+    Args:
+        svg: a part of an SVG file, as text.
+    """
+    svg = _CIRCLE.sub(_circle, svg)
+    return _OUTLINE.sub(lambda found: f' d="{_relative(found[1])}"', svg)
+
+
+def _circle(found: re.Match[str]) -> str:
+    place = "".join(
+        f' {name}="{found[name]}"' for name in ("cx", "cy") if found[name] not in (None, "0")
+    )
+    return f'<circle{place} r="{found["r"]}"{found["rest"]}/>'
+
+
+def _relative(outline: str) -> str:
+    """Each corner as the way from the one before, which is exact in decimals."""
+    steps: list[str] = []
+    here = start = (Decimal(0), Decimal(0))
+    for letter, numbers in _STEP.findall(outline):
+        if letter == "Z":
+            here = start
+            steps.append("Z")
+            continue
+        x, y = (Decimal(one) for one in numbers.split(","))
+        if letter == "M":
+            start = (x, y)
+            steps.append(f"M{_joined(x, y)}")
+        elif steps[-1][0] == "l":
+            steps[-1] += _joined(x - here[0], y - here[1], after=True)
+        else:
+            steps.append(f"l{_joined(x - here[0], y - here[1])}")
+        here = (x, y)
+    return "".join(steps)
+
+
+def _joined(*numbers: Decimal, after: bool = False) -> str:
+    """Numbers with a comma between them where no sign parts them."""
+    text = ""
+    for number in numbers:
+        plain = f"{number.normalize():f}" if number else "0"
+        plain = re.sub(r"^(-?)0\.", r"\1.", plain)
+        text += f",{plain}" if (text or after) and not plain.startswith("-") else plain
+    return text
 
 
 def rounded(part: Any) -> Any:

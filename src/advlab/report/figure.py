@@ -16,7 +16,7 @@ from altair import SCHEMA_VERSION
 from markupsafe import Markup
 
 from .colours import said_once
-from .compact import compact
+from .compact import abbreviated, compact
 from .fitting import fitted
 from .symbols import scripted, typeset
 from .theme import CATEGORIES, GROUND, INK, LINES, QUIET, theme
@@ -135,7 +135,7 @@ def inside_page(text: str, name: str, label: str) -> Drawing | None:
         return None
     inner = text[text.index(">", text.index("<svg")) + 1 : text.rindex("</svg>")]
     inner = re.sub(r'(\sid="|url\(#)', rf"\g<1>{name}-", inner)
-    inner = _GEOMETRY.sub(_rounded, inner)
+    inner = abbreviated(_GEOMETRY.sub(_rounded, inner))
     inner = _by_variables(_RGB.sub(_hexadecimal, inner))
     width, height = (math.ceil(float(one)) for one in size.groups())
     markup = Markup(
@@ -146,7 +146,7 @@ def inside_page(text: str, name: str, label: str) -> Drawing | None:
 
 
 def _rounded(found: re.Match[str]) -> str:
-    return _DECIMALS.sub(lambda number: f"{float(number[0]):.1f}", found[0])
+    return _DECIMALS.sub(lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), found[0])
 
 
 def _hexadecimal(found: re.Match[str]) -> str:

@@ -35,6 +35,8 @@ class LinearisedDeep:
         runs: whose starts and moves are taken, as they are when it is called.
 
     Example:
+        from advlab.losses import ModelLoss
+        from advlab.papers.convergence.reductions.linearised_deep import LinearisedDeep
         loss = ModelLoss(LinearisedDeep(runs), y.flatten(), pseudo_huber)
     """
 

@@ -212,7 +212,6 @@ SETUPS: dict[str, str] = {
         "y = torch.ones(6, dtype=torch.float64)"
     ),
     "papers/convergence/reductions/linearised_deep.py": (
-        "from advlab.losses import pseudo_huber\n"
         "from advlab.papers.convergence.models import DeepReLU\n"
         "from advlab.papers.convergence.reductions import LowRankDeep\n"
         "runs = LowRankDeep([DeepReLU.draw(3, 16, 2, rng)], radii=(1.0,))\n"

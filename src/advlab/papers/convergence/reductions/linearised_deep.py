@@ -35,7 +35,7 @@ class LinearisedDeep:
         runs: whose starts and moves are taken, as they are when it is called.
 
     Example:
-        from advlab.losses import ModelLoss
+        from advlab.losses import ModelLoss, pseudo_huber
         from advlab.papers.convergence.reductions.linearised_deep import LinearisedDeep
         loss = ModelLoss(LinearisedDeep(runs), y.flatten(), pseudo_huber)
     """

@@ -88,3 +88,12 @@ def _binds(table: pl.DataFrame):
         table.with_columns(kind=pl.lit("widths"), rate=pl.lit(1.0), width=16, depth=2, eps=0.01)
     )
     return next(one for one in found if one.name == best_in_ball.BINDS)
+
+
+def test_the_worst_case_after_an_attack_is_drawn_of_that_attack_alone():
+    table = best_in_ball.compute(CASE).with_columns(width=16, depth=2)
+    drawn = best_in_ball._excess(table)
+    for attack, name in best_in_ball.AFTER.items():
+        rows = table.filter(attack=attack).sort("R", "seed")
+        shown = drawn.filter(excess=name).sort("reach", "seed")
+        assert shown["above"].to_list() == (rows["robust"] - rows["found"]).to_list()

@@ -135,7 +135,9 @@ THIRD, ORDERS = 1 / 3, (-1.8, -1.0)
 WIDTHS, DRAWS = (64, 256, 1024, 4096), 5
 DEPTHS = (1, 2, 4)
 RATES = {"width": 1024, "depth": 1, "eps": (0.2, 0.1, 0.05)}
-ATTACKS, AFTER = "min L_A, largest over maps", "worst case after PGD"
+ATTACKS = "min L_A, largest over maps"
+AFTER = {"pgd": "worst case after PGD", "identity": "worst case after clean training"}
+"""Of these attacks the worst-case loss of the network at the end is judged."""
 
 
 def recipe(scale: str, seeds: int | None = None) -> list[Case]:
@@ -218,15 +220,19 @@ def _reached(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def _excess(table: pl.DataFrame) -> pl.DataFrame:
-    """What 4a and 4c judge, in each draw, width, depth and R: by name in `excess`."""
+    """What 4a, 4c and 4n judge, in each draw, width, depth and R: by name in `excess`."""
     run = ["width", "depth", "reach", "seed"]
     each = _reached(table).group_by(*run, maintain_order=True)
     col = pl.col
     found = each.agg(
         (col("least") - col("found")).max().alias(ATTACKS),
-        (col("robust") - col("found")).filter(col("robust").is_finite()).max().alias(AFTER),
+        *(
+            (col("robust") - col("found")).filter(attack=attack).max().alias(name)
+            for attack, name in AFTER.items()
+        ),
     )
-    return found.unpivot([ATTACKS, AFTER], index=run, variable_name="excess", value_name="above")
+    names = [ATTACKS, *AFTER.values()]
+    return found.unpivot(names, index=run, variable_name="excess", value_name="above")
 
 
 def _ends(rows: pl.DataFrame) -> tuple[float, float]:

@@ -149,7 +149,7 @@ def panels(charts: Sequence[AnyChart], *, title: str = "", columns: int = 3) -> 
     )
     if shared:
         return together
-    channels = {"color"} | set().union(*(_channels(chart) for chart in charts))
+    channels = {"color"}.union(*(_channels(chart) for chart in charts))
     apart: dict[str, Any] = dict.fromkeys(sorted(channels), "independent")
     return together.resolve_scale(**apart)
 
@@ -177,4 +177,7 @@ def _hues(chart: AnyChart) -> set[str]:
 
 
 def _channels(chart: AnyChart) -> set[str]:
-    return {channel for channel, one in _encodings(chart) if one["type"] == "quantitative"}
+    """Those with a colour bar, and the outlines of boxes, whose legend would stand above all."""
+    bars = {channel for channel, one in _encodings(chart) if one["type"] == "quantitative"}
+    outlined = any((layer.get("encoding") or {}).get("stroke") for layer in layers(chart.to_dict()))
+    return bars | ({"stroke"} if outlined else set())

@@ -46,10 +46,16 @@ def test_a_line_goes_by_steps_and_a_circle_is_one():
         '<path d="M0,210L27.8,210.1L27.5,9ZL1,1M-5,0.5L5,0.5" fill="red"/>'
         f'<path transform="translate(0,-14.5)" d="{arc}" fill="red"/><path d="{arc}"/>'
         '<path d="M0,0C1,1,2,2,3,3L4,4"/><clipPath d="M0,0L1,1"/>'
+        '<line transform="translate(6.5,-2)" y2="-9.5" stroke="red"/><line y2="9"/>'
+        '<line transform="translate(100.5,200.5)" x1="1" x2="-0.5" y1="3" y2="3"/>'
+        '<line transform="rotate(9)" y2="9"/>'
     ) == (
         '<path d="M0,210l27.8,.1-.3-201.1Zl1-209M-5,.5l10,0" fill="red"/>'
         '<circle cy="-14.5" r="3.9" fill="red"/><circle r="3.9"/>'
         '<path d="M0,0C1,1,2,2,3,3L4,4"/><clipPath d="M0,0L1,1"/>'
+        '<path d="M6.5-2v-9.5" stroke="red"/><line y2="9"/>'
+        '<path d="M101.5,203.5h-1.5"/>'
+        '<line transform="rotate(9)" y2="9"/>'
     )
 
 

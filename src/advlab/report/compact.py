@@ -26,6 +26,9 @@ _CIRCLE = re.compile(
     r'<path(?: transform="translate\((?P<cx>-?[\d.]+),(?P<cy>-?[\d.]+)\)")? d="M(?P<r>[\d.]+),0'
     r'A(?P=r),(?P=r),0,1,1,-(?P=r),0A(?P=r),(?P=r),0,1,1,(?P=r),0Z?"(?P<rest>[^>]*)/>'
 )
+_LINE = re.compile(r"<line\b[^>]*/>")
+_ATTRIBUTE = re.compile(r' ([\w-]+)="([^"]*)"')
+_PLAIN = re.compile(r"-?[\d.]+")
 _OUTLINE = re.compile(r'(?<=<path) d="((?:M-?[\d.]+,-?[\d.]+|L-?[\d.]+,-?[\d.]+|Z)+)"')
 _STEP = re.compile(r"([MLZ])([-\d.,]*)")
 _SHIFT = re.compile(r"translate\((-?[\d.]+),(-?[\d.]+)\)")
@@ -46,12 +49,12 @@ def compact(svg: str) -> str:
 
 
 def abbreviated(svg: str) -> str:
-    """The same drawing with circles and lines in their shortest form, for rounded coordinates.
+    """The same drawing with circles, lines and outlines in their shortest form.
 
     Args:
         svg: a part of an SVG file, as text.
     """
-    svg = _CIRCLE.sub(_circle, svg)
+    svg = _LINE.sub(_line, _CIRCLE.sub(_circle, svg))
     return _OUTLINE.sub(lambda found: f' d="{_relative(found[1])}"', svg)
 
 
@@ -60,6 +63,22 @@ def _circle(found: re.Match[str]) -> str:
         f' {name}="{found[name]}"' for name in ("cx", "cy") if found[name] not in (None, "0")
     )
     return f'<circle{place} r="{found["r"]}"{found["rest"]}/>'
+
+
+def _line(found: re.Match[str]) -> str:
+    """A moved line as a path, where that is shorter."""
+    said = dict(_ATTRIBUTE.findall(found[0]))
+    shift = _SHIFT.fullmatch(said.pop("transform", "translate(0,0)"))
+    ends = [said.pop(name, "0") for name in ("x1", "y1", "x2", "y2")]
+    if shift is None or not all(map(_PLAIN.fullmatch, ends)):
+        return found[0]
+    x1, y1, x2, y2 = map(Decimal, ends)
+    start = _joined(Decimal(shift[1]) + x1, Decimal(shift[2]) + y1)
+    across, along = x2 - x1, y2 - y1
+    way = f"v{_joined(along)}" if not across else f"l{_joined(across, along)}"
+    way = f"h{_joined(across)}" if not along else way
+    rest = "".join(f' {name}="{value}"' for name, value in said.items())
+    return min((found[0], f'<path d="M{start}{way}"{rest}/>'), key=len)
 
 
 def _relative(outline: str) -> str:

@@ -29,7 +29,7 @@ _CIRCLE = re.compile(
 _LINE = re.compile(r"<line\b[^>]*/>")
 _ATTRIBUTE = re.compile(r' ([\w-]+)="([^"]*)"')
 _PLAIN = re.compile(r"-?[\d.]+")
-_OUTLINE = re.compile(r'(?<=<path) d="((?:M-?[\d.]+,-?[\d.]+|L-?[\d.]+,-?[\d.]+|Z)+)"')
+_OUTLINE = re.compile(r'(?<=<path) d="(?=M)((?:M-?[\d.]+,-?[\d.]+|L-?[\d.]+,-?[\d.]+|Z)+)"')
 _STEP = re.compile(r"([MLZ])([-\d.,]*)")
 _SHIFT = re.compile(r"translate\((-?[\d.]+),(-?[\d.]+)\)")
 

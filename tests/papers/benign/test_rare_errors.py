@@ -1,6 +1,7 @@
 """Importance sampling of errors against the exact error of linear rules, and against counting."""
 
 import math
+import sys
 
 import pytest
 import torch
@@ -63,3 +64,15 @@ def test_a_network_that_is_wrong_everywhere_has_an_error_of_one():
     stack = linear_rules([-0.9, -0.9])
     found = rare_errors(stack, 9.0, Ball("l2", 0.0), ATTACK, generators("w", seeds=range(2)), 200)
     torch.testing.assert_close(found.log_error, torch.zeros(2).double())
+
+
+@pytest.mark.parametrize("radius", [0.0, 1.5])
+def test_points_in_parts_give_what_all_of_them_give_at_once(radius, monkeypatch):
+    def found() -> tuple[torch.Tensor, torch.Tensor]:
+        rngs = generators("parts", seeds=range(2))
+        return rare_errors(linear_rules([0.5, 0.9]), 9.0, Ball("l2", radius), ATTACK, rngs, 130)
+
+    whole = found()
+    monkeypatch.setattr(sys.modules[rare_errors.__module__], "TOGETHER", 50)
+    for one, other in zip(found(), whole, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-12, atol=0)

@@ -198,7 +198,7 @@ def _inside(runs: pl.DataFrame, beta: float) -> list[AnyChart]:
         )
         found.append(
             points(radii, "alpha", "robust_margin", "network", theory=line, x_title="alpha",
-                   title=f"Inside Assumption 1: by alpha at S = {S:.0f}", y_title="robust margin",
+                   title=f"Inside: by alpha at S = {S:.0f}", y_title="robust margin",
                    band="standard error")
         )  # fmt: skip
     return found
